@@ -1,0 +1,38 @@
+/* Streams, events, modules and functions of a device. A call pins what it uses, so that
+ * another thread's destroy waits for it instead of pulling a handle from under it. */
+#ifndef MOONBRIGHT_OBJECTS_H
+#define MOONBRIGHT_OBJECTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ids.h"
+
+typedef struct MbDevice MbDevice;
+
+typedef struct MbObject {
+  void *handle;
+  uint32_t pins;
+  struct MbObject *module; /* of a function */
+  bool timing, recorded;   /* of an event */
+} MbObject;
+
+/* Tables of MbDevice. */
+typedef enum ObjectKind {
+  OBJECT_STREAM,
+  OBJECT_EVENT,
+  OBJECT_MODULE,
+  OBJECT_FUNCTION,
+} ObjectKind;
+
+/* Takes the handle over on success only. */
+int32_t object_add(MbDevice *device, ObjectKind kind, MbObject object, uint32_t *id);
+int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object);
+void object_unpin(MbDevice *device, MbObject *object);
+/* Makes the id stale, waits until nobody has it pinned, and gives its contents. For a
+ * module, its functions go as well. */
+int32_t object_remove(MbDevice *device, ObjectKind kind, uint32_t id, MbObject *object);
+/* Removes any one object of the kind; false if there is none. For closing. */
+bool object_remove_any(MbDevice *device, ObjectKind kind, MbObject *object);
+
+#endif

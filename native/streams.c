@@ -1,0 +1,62 @@
+#include "check.h"
+#include "device.h"
+
+int32_t mb_stream_create(uint32_t device, uint32_t *stream) {
+  MbDevice *d;
+  MbObject created = {0};
+  int32_t status = check_pointer("stream", stream);
+  if (status == MB_OK) status = device_enter(device, &d);
+  if (status != MB_OK) return status;
+  status = d->backend->stream_create(d->self, &created.handle);
+  if (status == MB_OK) {
+    status = object_add(d, OBJECT_STREAM, created, stream);
+    if (status != MB_OK) d->backend->stream_destroy(d->self, created.handle);
+  }
+  return device_leave(d, status);
+}
+
+int32_t mb_stream_destroy(uint32_t device, uint32_t stream) {
+  MbDevice *d;
+  MbObject removed;
+  int32_t status = device_enter(device, &d);
+  if (status != MB_OK) return status;
+  if (stream == 0) {
+    status = error_set(MB_BAD_ARGUMENT, 0, "the default stream can't be destroyed");
+  } else {
+    status = object_remove(d, OBJECT_STREAM, stream, &removed);
+  }
+  if (status == MB_OK) {
+    /* The vendor's destroy returns at once and lets the work run on. */
+    int32_t waited = d->backend->stream_synchronize(d->self, removed.handle);
+    status = d->backend->stream_destroy(d->self, removed.handle);
+    if (status == MB_OK) status = waited;
+  }
+  return device_leave(d, status);
+}
+
+int32_t mb_stream_synchronize(uint32_t device, uint32_t stream) {
+  MbDevice *d;
+  MbObject *pinned;
+  int32_t status = device_enter(device, &d);
+  if (status != MB_OK) return status;
+  status = object_pin(d, OBJECT_STREAM, stream, &pinned);
+  if (status == MB_OK) {
+    status = d->backend->stream_synchronize(d->self, pinned->handle);
+    object_unpin(d, pinned);
+  }
+  return device_leave(d, status);
+}
+
+int32_t mb_stream_handle(uint32_t device, uint32_t stream, uint64_t *handle) {
+  MbDevice *d;
+  MbObject *pinned;
+  int32_t status = check_pointer("handle", handle);
+  if (status == MB_OK) status = device_enter(device, &d);
+  if (status != MB_OK) return status;
+  status = object_pin(d, OBJECT_STREAM, stream, &pinned);
+  if (status == MB_OK) {
+    *handle = d->backend->stream_handle(d->self, pinned->handle);
+    object_unpin(d, pinned);
+  }
+  return device_leave(d, status);
+}
