@@ -1,0 +1,212 @@
+/**
+ * Names of devices, what there is, and opening one.
+ *
+ * @module
+ */
+
+import type { DeviceInfo } from "../lib/driver.ts";
+import { MoonBrightError } from "../lib/errors.ts";
+import { type Library, openLibrary, type ShimSymbols } from "./library.ts";
+import { NativeDriver } from "./native_driver.ts";
+import { lastErrorText, statusError } from "./status.ts";
+import { Backend, Property, Status } from "./symbols.ts";
+
+/** Backends by name. */
+const BACKENDS = {
+  host: Backend.HOST,
+  cuda: Backend.CUDA,
+  hip: Backend.HIP,
+} as const;
+
+/** Name of a backend. */
+export type BackendName = keyof typeof BACKENDS;
+
+/** Which device to open, and with what. */
+export interface DeviceOptions {
+  /** `auto` (the first GPU, else the host), `host`, `cuda`, `cuda:1`, `hip:0`. */
+  device?: string;
+  /** The shim's file; found by itself if left out. */
+  library?: string;
+  /** File or name of the vendor's library; found by itself if left out. */
+  vendorLibrary?: string;
+}
+
+/** A device that was found. */
+export interface FoundDevice {
+  /** What `device` takes, such as `cuda:0`. */
+  id: string;
+  /** Facts about it. */
+  info: DeviceInfo;
+}
+
+/** A backend, usable or not. */
+export interface FoundBackend {
+  /** Its name. */
+  name: BackendName;
+  /** Its devices. */
+  devices: FoundDevice[];
+  /** Why there are none, and what to do about it; `null` if there are. */
+  problem: string | null;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/**
+ * Opens a device.
+ *
+ * @throws {RangeError} if the device's name is malformed
+ * @throws {MoonBrightError} if the shim, the vendor's library or the device is missing
+ */
+export function openDriver(options: DeviceOptions = {}): NativeDriver {
+  const wanted = options.device ?? "auto";
+  const parsed = wanted === "auto" ? undefined : parseDevice(wanted);
+  const { symbols } = openLibrary(options.library);
+  const vendor = options.vendorLibrary ?? "";
+  if (parsed) return open(symbols, parsed.backend, parsed.ordinal, vendor);
+  const found = probeBackends({ ...options, device: "auto" }).backends
+    .find(({ name, devices }) => name !== "host" && devices.length > 0);
+  return found
+    ? open(symbols, found.name, 0, vendor)
+    : open(symbols, "host", 0, "");
+}
+
+/**
+ * Looks for the devices of every backend.
+ *
+ * @throws {MoonBrightError} if the shim itself can't be opened
+ */
+export function probeBackends(
+  options: DeviceOptions = {},
+): { library: Library; backends: FoundBackend[] } {
+  const library = openLibrary(options.library);
+  const names = Object.keys(BACKENDS) as BackendName[];
+  // GPUs first: the order in which "auto" looks.
+  names.sort((a, b) => Number(a === "host") - Number(b === "host"));
+  return {
+    library,
+    backends: names.map((name) =>
+      probe(library.symbols, name, options.vendorLibrary ?? "")
+    ),
+  };
+}
+
+/** Splits `cuda:1` into backend and number. */
+export function parseDevice(
+  device: string,
+): { backend: BackendName; ordinal: number } {
+  const match = /^(host|cuda|hip)(?::(\d{1,4}))?$/.exec(device);
+  if (!match) {
+    throw new RangeError(
+      `Cannot open the device "${device}": expected auto, host, cuda:0 or hip:0`,
+    );
+  }
+  return {
+    backend: match[1] as BackendName,
+    ordinal: Number(match[2] ?? 0),
+  };
+}
+
+function open(
+  symbols: ShimSymbols,
+  backend: BackendName,
+  ordinal: number,
+  vendorLibrary: string,
+): NativeDriver {
+  const info = describe(symbols, backend, ordinal, vendorLibrary);
+  const vendor = encoder.encode(vendorLibrary);
+  const device = new Uint32Array(1);
+  const status = symbols.mb_open(
+    BACKENDS[backend],
+    vendor,
+    vendor.length,
+    ordinal,
+    device,
+  );
+  if (status !== Status.OK) {
+    throw statusError(
+      symbols,
+      status,
+      `open the device "${backend}:${ordinal}"`,
+    );
+  }
+  return new NativeDriver(symbols, device[0]!, info);
+}
+
+function probe(
+  symbols: ShimSymbols,
+  name: BackendName,
+  vendorLibrary: string,
+): FoundBackend {
+  const vendor = encoder.encode(vendorLibrary);
+  const count = new Uint32Array(1);
+  const status = symbols.mb_device_count(
+    BACKENDS[name],
+    vendor,
+    vendor.length,
+    count,
+  );
+  if (status !== Status.OK) {
+    return { name, devices: [], problem: lastErrorText(symbols) };
+  }
+  const devices: FoundDevice[] = [];
+  let problem: string | null = count[0] === 0 ? "there is no device" : null;
+  for (let ordinal = 0; ordinal < count[0]!; ordinal++) {
+    try {
+      const info = describe(symbols, name, ordinal, vendorLibrary);
+      devices.push({ id: `${name}:${ordinal}`, info });
+    } catch (error) {
+      if (!(error instanceof MoonBrightError)) throw error;
+      problem = error.message;
+    }
+  }
+  return { name, devices, problem };
+}
+
+function describe(
+  symbols: ShimSymbols,
+  backend: BackendName,
+  ordinal: number,
+  vendorLibrary: string,
+): DeviceInfo {
+  const vendor = encoder.encode(vendorLibrary);
+  const properties = new Float64Array(Property.COUNT);
+  const text = new Uint8Array(512);
+  const status = symbols.mb_device_properties(
+    BACKENDS[backend],
+    vendor,
+    vendor.length,
+    ordinal,
+    properties,
+    text,
+    text.length,
+  );
+  const id = `${backend}:${ordinal}`;
+  if (status !== Status.OK) {
+    throw statusError(symbols, status, `open the device "${id}"`);
+  }
+  const [name = "", architecture = ""] = decoder.decode(
+    text.subarray(0, text.indexOf(0)),
+  ).split("\n");
+  if (properties[Property.VMM] === 0) {
+    throw new MoonBrightError(
+      "unsupported",
+      "open",
+      `Cannot use the device "${id}" (${name}): its driver can't map memory at chosen addresses; update the driver, or use the device "host"`,
+    );
+  }
+  return {
+    backend,
+    ordinal,
+    name,
+    architecture,
+    totalMemory: properties[Property.TOTAL_MEMORY]!,
+    granularity: Math.max(
+      properties[Property.GRANULARITY]!,
+      properties[Property.GRANULARITY_ADVISED]!,
+    ),
+    processors: properties[Property.PROCESSORS]!,
+    driverVersion: properties[Property.DRIVER_VERSION]!,
+    pools: properties[Property.POOLS] === 1,
+  };
+}

@@ -1,0 +1,48 @@
+/**
+ * MoonBright on a real device: finds and opens the native library.
+ *
+ * @module
+ */
+
+import {
+  MoonBright as Instance,
+  type MoonBrightOptions,
+} from "../lib/moonbright.ts";
+import { type DeviceOptions, openDriver } from "./devices.ts";
+import type { NativeDriver } from "./native_driver.ts";
+
+/** Which device to open and how to allocate on it. */
+export interface OpenOptions extends DeviceOptions, MoonBrightOptions {}
+
+/**
+ * A GPU memory allocator on one device.
+ *
+ * @example
+ * ```ts
+ * import { MoonBright } from "@moonbright/moonbright";
+ *
+ * using mb = MoonBright.open({ device: "host", budget: 1024 ** 3 });
+ * using block = mb.alloc(1024 ** 2);
+ * block.fill(7);
+ * ```
+ */
+export class MoonBright extends Instance {
+  declare readonly driver: NativeDriver;
+
+  /**
+   * Opens a device: by default the first GPU or, if there is none, the host backend.
+   * Builds the native library on first use.
+   *
+   * @throws {RangeError} if an option is out of range
+   * @throws {MoonBrightError} if library or device are missing; the message says what to do
+   */
+  static open(options: OpenOptions = {}): MoonBright {
+    const driver = openDriver(options);
+    try {
+      return new MoonBright(driver, options);
+    } catch (error) {
+      driver.close();
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * A GPU memory allocator: memory in less than a microsecond, from scattered extents as
+ * from contiguous ones, on the stock drivers.
+ *
+ * @example
+ * ```ts
+ * import { MoonBright } from "@moonbright/moonbright";
+ *
+ * using mb = MoonBright.open({ device: "host" });
+ * using block = mb.alloc(64 * 1024 * 1024, { name: "activations" });
+ * block.write(new Float32Array([1, 2, 3]));
+ * console.log(new Float32Array(block.read(12).buffer)); // 1, 2, 3
+ * ```
+ *
+ * @module
+ */
+
+export { MoonBright, type OpenOptions } from "./ffi/moonbright.ts";
+export { type BackendName, type DeviceOptions } from "./ffi/devices.ts";
+export type { NativeDriver } from "./ffi/native_driver.ts";
+export { kernelImage, type KernelSet } from "./ffi/kernels.ts";
+export type {
+  AllocOptions,
+  MoonBright as Instance,
+  MoonBrightOptions,
+} from "./lib/moonbright.ts";
+export { type AccessOptions, Block, type FillOptions } from "./lib/block.ts";
+export { Event, Stream } from "./lib/stream.ts";
+export {
+  Kernel,
+  type KernelArgument,
+  type LaunchOptions,
+  Module,
+  packArguments,
+} from "./lib/kernel.ts";
+export type {
+  BlockSnapshot,
+  ExtentSnapshot,
+  Snapshot,
+} from "./lib/snapshot.ts";
+export type { Stats, WayStats } from "./lib/stats.ts";
+export type { CallCount, CallKind, DriverCall } from "./lib/mapper.ts";
+export type { CostModel, OperationCost } from "./lib/cost_model.ts";
+export type { GrowthPolicy, Way } from "./lib/planner.ts";
+export type { AllocatorOptions } from "./lib/allocator.ts";
+export type { DeviceInfo, LaunchGeometry } from "./lib/driver.ts";
+export {
+  ClosedError,
+  DriverError,
+  type ErrorCode,
+  InvalidBlockError,
+  MoonBrightError,
+  type OutOfMemoryDetails,
+  OutOfMemoryError,
+} from "./lib/errors.ts";
+export { formatSize, parseSize } from "./lib/sizes.ts";
