@@ -1,0 +1,301 @@
+/**
+ * The allocator: serves a request by the cheapest way and keeps all tables in step.
+ *
+ * `allocate` and `free` are the hot path: a free block that fits is taken without a
+ * driver call and without an object. Everything else lives in the files that it
+ * calls: slow_path.ts (mapping more), resize.ts, trim.ts, reports in snapshot.ts.
+ *
+ * @module
+ */
+
+import { type Arena, DEFAULT_RESERVATION, reserveArena } from "./arena.ts";
+import { BlockFlag, type Blocks, BlockState } from "./blocks.ts";
+import { type CostModel, costsOf } from "./cost_model.ts";
+import type { Driver } from "./driver.ts";
+import { InvalidBlockError } from "./errors.ts";
+import { Extents } from "./extents.ts";
+import { FlushQueue } from "./flush.ts";
+import { Growables } from "./growables.ts";
+import { hasFlag, Heap, isLive } from "./heap.ts";
+import { Mapper } from "./mapper.ts";
+import { PendingFrees } from "./pending.ts";
+import type { GrowthPolicy } from "./planner.ts";
+import { allocateGrowable, allocateSlowly } from "./slow_path.ts";
+import { Counters } from "./stats.ts";
+import { Streams } from "./streams.ts";
+
+/** How an allocator behaves. Sizes in bytes. */
+export interface AllocatorOptions {
+  /** Most that all extents together may take; no limit by default. */
+  budget?: number;
+  /** Addresses to reserve, halved until the system grants them; 64 TiB by default. */
+  addressSpace?: number;
+  /** Fresh addresses to use before flushed ones are used again. */
+  freshAddresses?: number;
+  /** Retired mappings at which a coherence point is due. */
+  maxRetired?: number;
+  /** How growth is cut into extents. */
+  growth?: Partial<GrowthPolicy>;
+  /** Costs of the driver's calls; the backend's stored ones by default. */
+  costs?: CostModel;
+}
+
+/** One in this many reuses is timed. */
+const TIMED_EVERY = 1024;
+
+/** Serves requests for one device. */
+export class Allocator {
+  /** The device. */
+  readonly driver: Driver;
+  /** The reserved addresses. */
+  readonly arena: Arena;
+  /** The extents. */
+  readonly extents: Extents;
+  /** The streams' clocks. */
+  readonly streams: Streams;
+  /** Live and free blocks. */
+  readonly heap: Heap;
+  /** The heap's records. */
+  readonly blocks: Blocks;
+  /** The driver's calls for memory. */
+  readonly mapper: Mapper;
+  /** Retired mappings. */
+  readonly flushQueue: FlushQueue;
+  /** Blocks freed while other streams still used them. */
+  readonly pending: PendingFrees;
+  /** Blocks with room to grow behind them. */
+  readonly growables: Growables = new Growables();
+  /** Counters. */
+  readonly counters: Counters = new Counters();
+  /** Names of blocks that have one. */
+  readonly names: Map<number, string> = new Map();
+  /** Records of live blocks by address, once someone has asked by address. */
+  #byAddress: Map<number, number> | undefined;
+  /** Costs of the driver's calls. */
+  readonly costs: CostModel;
+  /** How growth is cut into extents. */
+  readonly growth: GrowthPolicy;
+  /** Retired mappings at which a coherence point is due. */
+  readonly maxRetired: number;
+  /** Most that all extents together may take. */
+  budget: number;
+
+  /**
+   * Reserves addresses on the device.
+   *
+   * @throws {MoonBrightError} code `out-of-addresses` if none are granted
+   */
+  constructor(driver: Driver, options: AllocatorOptions = {}) {
+    const { granularity, totalMemory, backend } = driver.info;
+    this.driver = driver;
+    this.budget = options.budget ?? Infinity;
+    this.costs = options.costs ?? costsOf(backend);
+    this.maxRetired = options.maxRetired ?? 16_384;
+    this.growth = {
+      least: granularity,
+      extentSize: 8 * 1024 ** 2,
+      mostExtents: 32,
+      leastStitched: granularity,
+      ...options.growth,
+    };
+    this.arena = reserveArena(
+      driver,
+      options.addressSpace ?? DEFAULT_RESERVATION,
+      granularity,
+      // Bounds the granule table; far more than a program wears out in days.
+      options.freshAddresses ?? 64 * totalMemory,
+    );
+    this.extents = new Extents(this.arena.base, granularity);
+    this.streams = new Streams(driver);
+    this.heap = new Heap(this.extents, this.streams, granularity);
+    this.blocks = this.heap.blocks;
+    this.mapper = new Mapper(driver);
+    this.flushQueue = new FlushQueue(
+      this.arena,
+      this.extents,
+      this.streams,
+      this.mapper,
+    );
+    this.pending = new PendingFrees(this);
+  }
+
+  /**
+   * Allocates `size` bytes (a positive multiple of 512) for `stream`; returns the
+   * block's record. `requested` is what the user asked for.
+   *
+   * @throws {OutOfMemoryError} if no way is left; nothing has changed then
+   */
+  allocate(requested: number, size: number, stream: number): number {
+    const { counters } = this;
+    let id: number;
+    if (counters.reuses % TIMED_EVERY === 0) {
+      id = this.#takeTimed(stream, size);
+    } else id = this.heap.take(stream, size);
+    if (id !== 0) {
+      counters.reuses++;
+      counters.reuseBytes += requested;
+    } else id = allocateSlowly(this, requested, size, stream);
+    this.#count(id, requested, size);
+    return id;
+  }
+
+  /**
+   * Allocates a block that can grow in place up to `maxSize`; both sizes are multiples
+   * of the granularity. Returns the block's record.
+   *
+   * @throws {OutOfMemoryError} if no way is left; nothing has changed then
+   */
+  allocateGrowable(
+    requested: number,
+    size: number,
+    maxSize: number,
+    stream: number,
+  ): number {
+    const id = allocateGrowable(this, requested, size, maxSize, stream);
+    this.#count(id, requested, size);
+    return id;
+  }
+
+  /**
+   * Frees a live block, last used on `stream` (its own by default) before now.
+   *
+   * @throws {InvalidBlockError} if the block is not live
+   */
+  free(id: number, generation: number, stream?: number): void {
+    const { blocks, counters } = this;
+    if (!isLive(blocks, id, generation)) throw notLive("free");
+    const size = blocks.size[id]!;
+    const requested = blocks.requested[id]!;
+    const last = stream ?? blocks.stream[id]!;
+    const address = blocks.address[id]!;
+    if (blocks.flags[id] === 0) this.heap.release(id, last);
+    else this.#freeFlagged(id, last);
+    if (this.#byAddress !== undefined) this.#byAddress.delete(address);
+    counters.frees++;
+    counters.liveBlocks--;
+    counters.live -= size;
+    counters.requested -= requested;
+  }
+
+  /** The record of the live block that starts at an address, 0 if there is none. */
+  recordAt(address: number): number {
+    if (!this.#byAddress) {
+      this.#byAddress = new Map();
+      const { blocks } = this;
+      for (let id = 1; id < blocks.end; id++) {
+        if (blocks.state[id] === BlockState.LIVE) {
+          this.#byAddress.set(blocks.address[id]!, id);
+        }
+      }
+    }
+    return this.#byAddress.get(address) ?? 0;
+  }
+
+  /**
+   * Notes that work on `stream` uses a live block: the stream waits for the block's own
+   * on the device, and the block's free will wait for it.
+   */
+  useOn(id: number, stream: number): void {
+    const own = this.blocks.stream[id]!;
+    if (stream === own || this.pending.isUser(id, stream)) return;
+    this.streams.join(stream, own);
+    this.pending.use(id, stream);
+  }
+
+  /** Makes a stream; returns its number. */
+  createStream(): number {
+    const stream = this.streams.create();
+    this.heap.index(stream);
+    return stream;
+  }
+
+  /** Waits for a stream and destroys it; its blocks follow the default stream from then on. */
+  destroyStream(stream: number): void {
+    const { blocks, heap, streams, pending } = this;
+    streams.destroy(stream);
+    pending.forgetStream(stream);
+    heap.adopt(0);
+    for (let id = 1; id < blocks.end; id++) {
+      if (blocks.state[id] !== 0 && blocks.stream[id] === stream) {
+        blocks.stream[id] = 0;
+      }
+    }
+  }
+
+  /** Throws if any table contradicts itself or another. For tests. */
+  assertInvariants(): void {
+    this.arena.assertInvariants();
+    this.extents.assertInvariants();
+    this.heap.assertInvariants();
+    this.flushQueue.assertInvariants();
+    const { blocks, counters } = this;
+    let live = 0;
+    let requested = 0;
+    let count = 0;
+    let pending = 0;
+    for (let id = 1; id < blocks.end; id++) {
+      if (blocks.state[id] === BlockState.PENDING) pending += blocks.size[id]!;
+      if (blocks.state[id] !== BlockState.LIVE) continue;
+      live += blocks.size[id]!;
+      requested += blocks.requested[id]!;
+      count++;
+    }
+    if (
+      live !== counters.live || count !== counters.liveBlocks ||
+      requested !== counters.requested || pending !== counters.pending
+    ) {
+      throw new Error(
+        `${count} live blocks of ${live} bytes, counted otherwise`,
+      );
+    }
+    let covered = this.extents.looseBytes;
+    for (const index of this.heap.free) covered += index.bytes;
+    if (covered + live + pending !== this.extents.totalBytes) {
+      throw new Error("blocks and loose extents don't add up to all extents");
+    }
+  }
+
+  #count(id: number, requested: number, size: number): void {
+    const { counters } = this;
+    if (this.#byAddress !== undefined) {
+      this.#byAddress.set(this.blocks.address[id]!, id);
+    }
+    this.blocks.requested[id] = requested;
+    counters.requested += requested;
+    counters.liveBlocks++;
+    if ((counters.live += size) > counters.peakLive) {
+      counters.peakLive = counters.live;
+    }
+  }
+
+  #takeTimed(stream: number, size: number): number {
+    const start = performance.now();
+    const id = this.heap.take(stream, size);
+    if (id !== 0) {
+      this.counters.reuseTimedNs += (performance.now() - start) * 1e6;
+      this.counters.reuseTimed++;
+    }
+    return id;
+  }
+
+  #freeFlagged(id: number, stream: number): void {
+    const { blocks } = this;
+    // First, since recording events can fail and must then have changed nothing.
+    const shared = hasFlag(blocks, id, BlockFlag.SHARED);
+    if (shared) this.pending.add(id, stream);
+    if (hasFlag(blocks, id, BlockFlag.NAMED)) this.names.delete(id);
+    if (hasFlag(blocks, id, BlockFlag.GROWABLE)) {
+      const end = blocks.address[id]! + blocks.size[id]!;
+      this.flushQueue.abandon(end, this.growables.remove(id) - end);
+    }
+    if (!shared) this.heap.release(id, stream);
+  }
+}
+
+/** The error for an operation on a block that is not live. */
+export function notLive(operation: string): InvalidBlockError {
+  return new InvalidBlockError(
+    operation,
+    `Cannot ${operation}: the block is not live; it was already freed, perhaps through another owner`,
+  );
+}

@@ -1,0 +1,201 @@
+/**
+ * The arena: a reserved range of addresses, most of it never used.
+ *
+ * A fresh address, the lowest never used, needs no flush: no translation of it can
+ * be cached anywhere. An address that was mapped before comes back here only once
+ * its mapping has been flushed, and is handed out again only when fresh addresses
+ * have become scarce.
+ *
+ * @module
+ */
+
+import { DriverError, MoonBrightError } from "./errors.ts";
+import type { AddressRange, Driver } from "./driver.ts";
+import { formatSize, roundDown } from "./sizes.ts";
+
+/** How much address space to ask for first: one reservation costs about 2 µs. */
+export const DEFAULT_RESERVATION = 64 * 1024 ** 4;
+
+/** Hands out address ranges, in whole granules. */
+export class Arena {
+  /** First address. */
+  readonly base: number;
+  /** Bytes reserved. */
+  readonly size: number;
+  /** The lowest address never handed out. */
+  frontier: number;
+  /** Fresh addresses beyond this are taken only when no flushed range fits. */
+  readonly #preferFreshUntil: number;
+  /** Flushed ranges by address; neighbours are merged. */
+  readonly #recyclable: AddressRange[] = [];
+  #recyclableBytes = 0;
+
+  /** An arena over `size` reserved bytes at `base`, of which `fresh` go out before any is reused. */
+  constructor(base: number, size: number, fresh: number = size) {
+    this.base = base;
+    this.size = size;
+    this.frontier = base;
+    this.#preferFreshUntil = base + Math.min(fresh, size);
+  }
+
+  /** First address behind the arena. */
+  get end(): number {
+    return this.base + this.size;
+  }
+
+  /** Bytes in flushed ranges that can be handed out again. */
+  get recyclableBytes(): number {
+    return this.#recyclableBytes;
+  }
+
+  /** Bytes handed out and not come back. */
+  get usedBytes(): number {
+    return this.frontier - this.base - this.#recyclableBytes;
+  }
+
+  /** Takes `size` bytes; returns the address, or -1 if neither fresh nor flushed ones fit. */
+  take(size: number): number {
+    if (this.frontier + size <= this.#preferFreshUntil) {
+      return this.#takeFresh(size);
+    }
+    const recycled = this.#takeRecyclable(size);
+    if (recycled >= 0) return recycled;
+    return this.frontier + size <= this.end ? this.#takeFresh(size) : -1;
+  }
+
+  /** Takes the `size` bytes at the frontier, to extend what ends there; false if they don't fit. */
+  extend(size: number): boolean {
+    if (this.frontier + size > this.end) return false;
+    this.frontier += size;
+    return true;
+  }
+
+  /** Undoes a take or extend after which nothing was mapped for use. */
+  giveBack(address: number, size: number): void {
+    if (address + size === this.frontier) this.frontier = address;
+    else this.recycle(address, size);
+  }
+
+  /** Takes back a range of which no translation is left anywhere. */
+  recycle(address: number, size: number): void {
+    if (size === 0) return;
+    const list = this.#recyclable;
+    const at = this.#indexAfter(address);
+    const before = list[at - 1];
+    const after = list[at];
+    this.#recyclableBytes += size;
+    if (before && before.address + before.size === address) {
+      before.size += size;
+      if (after && address + size === after.address) {
+        before.size += after.size;
+        list.splice(at, 1);
+      }
+    } else if (after && address + size === after.address) {
+      after.address = address;
+      after.size += size;
+    } else {
+      list.splice(at, 0, { address, size });
+    }
+  }
+
+  /** Throws if the structure contradicts itself. For tests. */
+  assertInvariants(): void {
+    let end = this.base;
+    let bytes = 0;
+    for (const range of this.#recyclable) {
+      if (range.size <= 0 || range.address < end) {
+        throw new Error(`recyclable ranges overlap at ${range.address}`);
+      }
+      if (bytes > 0 && range.address === end) {
+        throw new Error(`recyclable ranges not merged at ${range.address}`);
+      }
+      end = range.address + range.size;
+      bytes += range.size;
+    }
+    if (end > this.frontier || this.frontier > this.end) {
+      throw new Error(`frontier ${this.frontier} out of place`);
+    }
+    if (bytes !== this.#recyclableBytes) {
+      throw new Error(
+        `${bytes} recyclable bytes, counted as ${this.#recyclableBytes}`,
+      );
+    }
+  }
+
+  #takeFresh(size: number): number {
+    const address = this.frontier;
+    this.frontier += size;
+    return address;
+  }
+
+  #takeRecyclable(size: number): number {
+    const list = this.#recyclable;
+    let best = -1;
+    for (let i = 0; i < list.length; i++) {
+      const range = list[i]!;
+      if (range.size >= size && (best < 0 || range.size < list[best]!.size)) {
+        best = i;
+      }
+    }
+    if (best < 0) return -1;
+    const range = list[best]!;
+    const address = range.address;
+    this.#recyclableBytes -= size;
+    if (range.size === size) list.splice(best, 1);
+    else {
+      range.address += size;
+      range.size -= size;
+    }
+    return address;
+  }
+
+  /** Index of the first range behind `address`. */
+  #indexAfter(address: number): number {
+    let low = 0;
+    let high = this.#recyclable.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#recyclable[middle]!.address < address) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/**
+ * Reserves as much of `wanted` bytes as the system grants, halving at each refusal.
+ *
+ * @param wanted bytes of address space to ask for first
+ * @param least bytes below which there is no point in going on
+ * @param fresh bytes to hand out before flushed ranges are used again
+ * @throws {MoonBrightError} code `out-of-addresses` if not even `least` bytes are granted
+ */
+export function reserveArena(
+  driver: Driver,
+  wanted: number,
+  least: number,
+  fresh?: number,
+): Arena {
+  const { granularity } = driver.info;
+  let cause: unknown;
+  let size = Math.max(roundDown(wanted, granularity), granularity);
+  for (; size >= least; size = roundDown(size / 2, granularity)) {
+    try {
+      return new Arena(driver.reserve(size), size, fresh ?? size);
+    } catch (error) {
+      // Only a refused size is worth a smaller try: a lost device stays lost.
+      if (!(error instanceof DriverError) || error.code === "lost") throw error;
+      cause = error;
+    }
+  }
+  throw new MoonBrightError(
+    "out-of-addresses",
+    "open",
+    `Cannot reserve addresses: the system refused every size from ${
+      formatSize(wanted)
+    } down to ${
+      formatSize(least)
+    }; raise the limit on virtual memory (ulimit -v) or pass a smaller "addressSpace"`,
+    { cause },
+  );
+}

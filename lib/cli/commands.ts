@@ -1,0 +1,17 @@
+/**
+ * All commands. A new one is a file of its own and a row here.
+ *
+ * @module
+ */
+
+import { allocCommand } from "./alloc.ts";
+import type { Command } from "./command.ts";
+import { helpCommand } from "./help_command.ts";
+import { infoCommand } from "./info.ts";
+
+/** All commands, in the order that the help shows. */
+export const COMMANDS: readonly Command[] = [
+  infoCommand,
+  allocCommand,
+  helpCommand(() => COMMANDS),
+];

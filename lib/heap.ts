@@ -1,0 +1,390 @@
+/**
+ * The heap: live and free blocks over the backed stretches of the arena.
+ *
+ * It finds, splits, and merges blocks; it never touches the driver. Blocks may cross
+ * extents. Free blocks are indexed per stream, since a block freed on one stream may
+ * serve that stream at once but another only later (see streams.ts). Neighbours of
+ * different streams merge only when the other's work is known to be done, so that no
+ * dependency is lost in a merge.
+ *
+ * @module
+ */
+
+import { type BlockFlag, Blocks, BlockState } from "./blocks.ts";
+import type { Extents } from "./extents.ts";
+import { FreeIndex } from "./free_index.ts";
+import type { Streams } from "./streams.ts";
+
+/** Blocks over mapped memory. */
+export class Heap {
+  /** The records. */
+  readonly blocks: Blocks = new Blocks();
+  /** Free blocks by stream number. */
+  readonly free: FreeIndex[] = [];
+  /** Record of the block that was mapped last at the arena's frontier, 0 if it is gone. */
+  top = 0;
+
+  readonly #extents: Extents;
+  readonly #streams: Streams;
+  readonly #granularity: number;
+
+  /** An empty heap over a table of extents and the streams' clocks. */
+  constructor(extents: Extents, streams: Streams, granularity: number) {
+    this.#extents = extents;
+    this.#streams = streams;
+    this.#granularity = granularity;
+    this.free.push(new FreeIndex(this.blocks));
+  }
+
+  /** The index of a stream. */
+  index(stream: number): FreeIndex {
+    while (this.free.length <= stream) {
+      this.free.push(new FreeIndex(this.blocks));
+    }
+    return this.free[stream]!;
+  }
+
+  /** Takes `size` bytes (a multiple of 512) from the stream's free blocks; 0 if none fits. */
+  take(stream: number, size: number): number {
+    const index = this.free[stream]!;
+    const id = index.find(size);
+    if (id === 0) return 0;
+    index.remove(id);
+    return this.#use(id, stream, size);
+  }
+
+  /** Takes from the free blocks of other streams that the stream need not wait for. */
+  takeFromOthers(stream: number, size: number): number {
+    const { blocks } = this;
+    for (let other = 0; other < this.free.length; other++) {
+      if (other === stream) continue;
+      const index = this.free[other]!;
+      if (index.bytes < size) continue;
+      for (const id of index.ascending(size)) {
+        if (!this.#streams.isVisibleTo(stream, other, blocks.epoch[id]!)) {
+          continue;
+        }
+        index.remove(id);
+        blocks.state[id] = BlockState.LIVE;
+        // The rest changes streams with it, and so may merge with what lies behind.
+        if (blocks.size[id]! > size) {
+          this.release(this.#split(id, size), stream);
+        }
+        blocks.stream[id] = stream;
+        return this.#use(id, stream, size);
+      }
+    }
+    return 0;
+  }
+
+  /** Moves to the stream all free blocks of others that it need not wait for, merging them. */
+  adopt(stream: number): void {
+    const { blocks } = this;
+    for (let other = 0; other < this.free.length; other++) {
+      if (other === stream || this.free[other]!.count === 0) continue;
+      const visible: number[] = [];
+      for (const id of this.free[other]!.ascending(0)) {
+        if (this.#streams.isVisibleTo(stream, other, blocks.epoch[id]!)) {
+          visible.push(id);
+        }
+      }
+      for (const id of visible) {
+        // A merge with an earlier one may have swallowed it.
+        if (
+          blocks.state[id] !== BlockState.FREE || blocks.stream[id] !== other
+        ) continue;
+        this.free[other]!.remove(id);
+        this.release(id, stream);
+      }
+    }
+  }
+
+  /**
+   * Makes a block free, last used on `stream` up to now, and merges it with its
+   * neighbours. Returns the record of the resulting free block.
+   */
+  release(id: number, stream: number): number {
+    const { blocks } = this;
+    const epoch = this.#streams.clocks[stream]!.recorded;
+    let first = id;
+    // Loops, since swallowing another stream's block can uncover one of the same.
+    let next = blocks.next[id]!;
+    while (next !== 0 && this.#canMerge(next, stream)) {
+      this.index(blocks.stream[next]!).remove(next);
+      this.#absorbNext(id, next);
+      next = blocks.next[id]!;
+    }
+    let previous = blocks.previous[id]!;
+    while (previous !== 0 && this.#canMerge(previous, stream)) {
+      this.index(blocks.stream[previous]!).remove(previous);
+      this.#absorbNext(previous, first);
+      first = previous;
+      previous = blocks.previous[first]!;
+    }
+    blocks.stream[first] = stream;
+    blocks.epoch[first] = epoch;
+    this.#list(first);
+    return first;
+  }
+
+  /**
+   * Adds a free block over a newly backed stretch of addresses. At the arena's
+   * frontier it is chained to, and if possible merged with, what ends there.
+   */
+  add(
+    address: number,
+    size: number,
+    stream: number,
+    atFrontier: boolean,
+  ): number {
+    const { blocks, top } = this;
+    const id = blocks.add(address, size);
+    if (atFrontier) {
+      if (top !== 0 && blocks.address[top]! + blocks.size[top]! === address) {
+        blocks.next[top] = id;
+        blocks.previous[id] = top;
+      }
+      this.top = id;
+    }
+    return this.release(id, stream);
+  }
+
+  /** Bytes of a block if it is free and work of `stream` may use it at once, else 0. */
+  freeBytesFor(id: number, stream: number): number {
+    const { blocks } = this;
+    const usable = blocks.state[id] === BlockState.FREE &&
+      this.#streams.isVisibleTo(
+        stream,
+        blocks.stream[id]!,
+        blocks.epoch[id]!,
+      );
+    return usable ? blocks.size[id]! : 0;
+  }
+
+  /** Takes a free block that `stream` may use out of every index, until `unhold`. */
+  hold(id: number, stream: number): void {
+    const { blocks } = this;
+    this.index(blocks.stream[id]!).remove(id);
+    blocks.stream[id] = stream;
+    blocks.epoch[id] = this.#streams.clocks[stream]!.recorded;
+    blocks.state[id] = BlockState.PENDING;
+  }
+
+  /** Puts a held block back. */
+  unhold(id: number): void {
+    this.#list(id);
+  }
+
+  /** Lengthens a free block over newly backed addresses behind it, for its stream. */
+  lengthen(id: number, bytes: number): void {
+    const { blocks } = this;
+    const stream = blocks.stream[id]!;
+    this.index(stream).remove(id);
+    blocks.size[id]! += bytes;
+    // What was stitched behind it may have been in use until now.
+    blocks.epoch[id] = this.#streams.clocks[stream]!.recorded;
+    this.#list(id);
+  }
+
+  /** Takes a given free block for the stream, all but its first `size` bytes. */
+  takeBlock(id: number, stream: number, size: number): number {
+    this.index(this.blocks.stream[id]!).remove(id);
+    this.blocks.stream[id] = stream;
+    return this.#use(id, stream, size);
+  }
+
+  /**
+   * Cuts [from, to) out of a free block; what is left on either side stays free, and
+   * the chain ends at the hole.
+   */
+  carve(id: number, from: number, to: number): void {
+    const { blocks } = this;
+    const start = blocks.address[id]!;
+    const end = start + blocks.size[id]!;
+    const stream = blocks.stream[id]!;
+    const epoch = blocks.epoch[id]!;
+    const previous = blocks.previous[id]!;
+    const next = blocks.next[id]!;
+    this.index(stream).remove(id);
+    let tail = 0;
+    if (to < end) {
+      tail = blocks.add(to, end - to);
+      blocks.stream[tail] = stream;
+      blocks.epoch[tail] = epoch;
+      blocks.next[tail] = next;
+      this.#list(tail);
+    }
+    if (next !== 0) blocks.previous[next] = tail;
+    if (this.top === id) this.top = tail;
+    if (from > start) {
+      blocks.size[id] = from - start;
+      blocks.next[id] = 0;
+      this.#list(id);
+    } else {
+      if (previous !== 0) blocks.next[previous] = 0;
+      blocks.remove(id);
+    }
+  }
+
+  /** Cuts a live block to `size` bytes; returns the rest as a live block of its own. */
+  cut(id: number, size: number): number {
+    const { blocks } = this;
+    const rest = this.#split(id, size);
+    blocks.stream[rest] = blocks.stream[id]!;
+    blocks.state[rest] = BlockState.LIVE;
+    return rest;
+  }
+
+  /** Lengthens a live block to `size` bytes if what lies behind it is free for its stream. */
+  widen(id: number, size: number): boolean {
+    const { blocks } = this;
+    const next = blocks.next[id]!;
+    const stream = blocks.stream[id]!;
+    if (next === 0) return false;
+    if (blocks.size[id]! + this.freeBytesFor(next, stream) < size) return false;
+    this.index(blocks.stream[next]!).remove(next);
+    this.#absorbNext(id, next);
+    if (blocks.size[id]! > size) this.release(this.#split(id, size), stream);
+    return true;
+  }
+
+  /** Bytes of the extents that lie wholly inside [address, address + size). */
+  wholeBytes(address: number, size: number): number {
+    if (size < this.#granularity) return 0;
+    const whole = this.#extents.wholeEnd(address + size) -
+      this.#extents.wholeStart(address);
+    return whole > 0 ? whole : 0;
+  }
+
+  /** Throws if blocks, chains and indices contradict each other. For tests. */
+  assertInvariants(): void {
+    const { blocks } = this;
+    let listed = 0;
+    let free = 0;
+    for (const index of this.free) {
+      index.assertInvariants();
+      listed += index.count;
+    }
+    for (let id = 1; id < blocks.end; id++) {
+      const state = blocks.state[id]!;
+      if (state === BlockState.NONE) continue;
+      const address = blocks.address[id]!;
+      const size = blocks.size[id]!;
+      if (size <= 0 || size % 512 !== 0) {
+        throw new Error(`block ${id} has ${size} bytes`);
+      }
+      for (let at = address; at < address + size;) {
+        const slot = this.#extents.at(at);
+        if (slot === 0) throw new Error(`block ${id} is not backed at ${at}`);
+        at = this.#extents.address[slot]! + this.#extents.size[slot]!;
+      }
+      const next = blocks.next[id]!;
+      if (next !== 0) {
+        if (
+          blocks.previous[next] !== id ||
+          blocks.address[next] !== address + size ||
+          blocks.state[next] === BlockState.NONE
+        ) throw new Error(`blocks ${id} and ${next} are chained wrongly`);
+      }
+      const previous = blocks.previous[id]!;
+      if (previous !== 0 && blocks.next[previous] !== id) {
+        throw new Error(`blocks ${previous} and ${id} are chained wrongly`);
+      }
+      if (state === BlockState.FREE) {
+        free++;
+        if (blocks.whole[id] !== this.wholeBytes(address, size)) {
+          throw new Error(`block ${id} counts its whole extents wrongly`);
+        }
+        if (
+          next !== 0 && blocks.state[next] === BlockState.FREE &&
+          blocks.stream[next] === blocks.stream[id]
+        ) throw new Error(`free blocks ${id} and ${next} are not merged`);
+      }
+    }
+    if (free !== listed) {
+      throw new Error(`${free} free blocks, ${listed} listed`);
+    }
+  }
+
+  /** Whether a neighbour is free and may join a block that is free for `stream`. */
+  #canMerge(neighbour: number, stream: number): boolean {
+    const { blocks } = this;
+    if (blocks.state[neighbour] !== BlockState.FREE) return false;
+    const other = blocks.stream[neighbour]!;
+    return other === stream ||
+      this.#streams.isPassed(other, blocks.epoch[neighbour]!);
+  }
+
+  /** Marks an unlisted block as free, counts its whole extents and lists it. */
+  #list(id: number): void {
+    const { blocks } = this;
+    const size = blocks.size[id]!;
+    blocks.state[id] = BlockState.FREE;
+    blocks.whole[id] = size < this.#granularity
+      ? 0
+      : this.wholeBytes(blocks.address[id]!, size);
+    this.index(blocks.stream[id]!).insert(id);
+  }
+
+  /** Turns an unlisted free block into a live one of `size` bytes; the rest stays free. */
+  #use(id: number, stream: number, size: number): number {
+    const { blocks } = this;
+    if (blocks.size[id]! > size) {
+      const rest = this.#split(id, size);
+      blocks.stream[rest] = stream;
+      blocks.epoch[rest] = blocks.epoch[id]!;
+      this.#list(rest);
+    }
+    blocks.state[id] = BlockState.LIVE;
+    blocks.generation[id]!++;
+    blocks.flags[id] = 0;
+    return id;
+  }
+
+  /** Cuts a block in two; returns the part behind, with no state yet. */
+  #split(id: number, size: number): number {
+    const { blocks } = this;
+    const rest = blocks.add(
+      blocks.address[id]! + size,
+      blocks.size[id]! - size,
+    );
+    const next = blocks.next[id]!;
+    blocks.size[id] = size;
+    blocks.next[id] = rest;
+    blocks.previous[rest] = id;
+    blocks.next[rest] = next;
+    if (next !== 0) blocks.previous[next] = rest;
+    if (this.top === id) this.top = rest;
+    return rest;
+  }
+
+  /** Joins the block behind, which is in no index, to a block. */
+  #absorbNext(id: number, next: number): void {
+    const { blocks } = this;
+    const after = blocks.next[next]!;
+    blocks.size[id]! += blocks.size[next]!;
+    blocks.next[id] = after;
+    if (after !== 0) blocks.previous[after] = id;
+    if (this.top === next) this.top = id;
+    blocks.remove(next);
+  }
+}
+
+/** Whether a record is of a live block with this generation. */
+export function isLive(
+  blocks: Blocks,
+  id: number,
+  generation: number,
+): boolean {
+  return id > 0 && blocks.state[id] === BlockState.LIVE &&
+    blocks.generation[id] === generation;
+}
+
+/** Whether a block has a flag of {@linkcode BlockFlag}. */
+export function hasFlag(
+  blocks: Blocks,
+  id: number,
+  flag: typeof BlockFlag[keyof typeof BlockFlag],
+): boolean {
+  return (blocks.flags[id]! & flag) !== 0;
+}

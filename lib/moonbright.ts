@@ -1,0 +1,325 @@
+/**
+ * An allocator for one device, as users hold it.
+ *
+ * @module
+ */
+
+import { Allocator, type AllocatorOptions } from "./allocator.ts";
+import { Block } from "./block.ts";
+import { BlockFlag, BlockState } from "./blocks.ts";
+import type { DeviceInfo, Driver } from "./driver.ts";
+import { ClosedError, InvalidBlockError } from "./errors.ts";
+import { Module } from "./kernel.ts";
+import type { DriverCall } from "./mapper.ts";
+import {
+  BLOCK_ALIGNMENT,
+  checkBytes,
+  MAX_BLOCK_BYTES,
+  roundUp,
+} from "./sizes.ts";
+import { type Snapshot, takeSnapshot, takeStats } from "./snapshot.ts";
+import type { Stats } from "./stats.ts";
+import { Event, Stream } from "./stream.ts";
+import { releaseCached } from "./trim.ts";
+
+/** How an instance behaves. Sizes in bytes. */
+export interface MoonBrightOptions extends AllocatorOptions {
+  /** Told of every driver call for memory. */
+  onDriverCall?: (call: DriverCall) => void;
+  /** Warns on the console when an owner is garbage-collected with its block live; slows allocation. */
+  reportLeaks?: boolean;
+}
+
+/** How to allocate. */
+export interface AllocOptions {
+  /** The stream whose order the block follows; the default stream if left out. */
+  stream?: Stream;
+  /** A name that shows in reports. */
+  name?: string;
+  /** Bytes that the block may grow to in place; the addresses are kept for it. */
+  maxSize?: number | bigint;
+}
+
+/** A GPU memory allocator over a driver. `mod.ts` has the class that also opens one. */
+export class MoonBright {
+  /** The driver. Using it directly bypasses every check of lifetimes. */
+  readonly driver: Driver;
+  /** The policy, for tools and tests. */
+  readonly allocator: Allocator;
+  /** The stream used where none is given: the device's own default stream. */
+  readonly defaultStream: Stream;
+  #closed = false;
+  readonly #streams: Stream[];
+  readonly #leaks: FinalizationRegistry<string> | undefined;
+
+  /**
+   * An allocator over an open driver, which it closes at the end.
+   *
+   * @throws {RangeError} if the budget is no size
+   * @throws {MoonBrightError} code `out-of-addresses` if no addresses are granted
+   */
+  constructor(driver: Driver, options: MoonBrightOptions = {}) {
+    if (options.budget !== undefined && options.budget !== Infinity) {
+      checkBytes(options.budget, "the budget", Number.MAX_SAFE_INTEGER);
+    }
+    this.driver = driver;
+    this.allocator = new Allocator(driver, options);
+    this.allocator.mapper.observer = options.onDriverCall;
+    this.defaultStream = new Stream(this, 0);
+    this.#streams = [this.defaultStream];
+    if (options.reportLeaks) {
+      this.#leaks = new FinalizationRegistry((what) =>
+        console.warn(`MoonBright: a block was never freed: ${what}`)
+      );
+    }
+  }
+
+  /** Facts about the device. */
+  get device(): DeviceInfo {
+    return this.driver.info;
+  }
+
+  /** Whether the instance was closed. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Most bytes that all extents together may take; `Infinity` for no limit. */
+  get budget(): number {
+    return this.allocator.budget;
+  }
+
+  /** Sets the budget. One below what is mapped stops growth and gives nothing back by itself. */
+  set budget(bytes: number) {
+    this.allocator.budget = bytes === Infinity
+      ? bytes
+      : checkBytes(bytes, "the budget", Number.MAX_SAFE_INTEGER);
+  }
+
+  /**
+   * Allocates device memory. Zero bytes give an empty block with address 0 that takes
+   * nothing and counts nowhere.
+   *
+   * @throws {TypeError} if `bytes` is neither a number nor a bigint
+   * @throws {RangeError} if it is negative, fractional or above 1 TiB
+   * @throws {OutOfMemoryError} if no way is left to serve it; nothing has changed then
+   */
+  alloc(bytes: number | bigint, options?: AllocOptions): Block {
+    if (this.#closed) throw new ClosedError("alloc");
+    const requested = checkBytes(bytes, "the size");
+    if (options !== undefined || requested === 0) {
+      return this.#allocWith(requested, options ?? {});
+    }
+    const { allocator } = this;
+    const id = allocator.allocate(
+      requested,
+      Math.ceil(requested / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT,
+      0,
+    );
+    const block = new Block(this, id, allocator.blocks.generation[id]!);
+    if (this.#leaks) this.#leaks.register(block, `${requested} bytes`);
+    return block;
+  }
+
+  /**
+   * The live block that starts at an address. The first call builds an index of all
+   * live blocks; from then on every allocation and free keeps it.
+   *
+   * @throws {InvalidBlockError} if the address is no block's, inside one, or freed
+   */
+  blockAt(address: number | bigint): Block {
+    this.assertOpen("find the block");
+    const { allocator } = this;
+    const wanted = Number(address);
+    const id = allocator.recordAt(wanted);
+    if (id === 0) throw noBlockAt(allocator, wanted);
+    return new Block(this, id, allocator.blocks.generation[id]!);
+  }
+
+  /**
+   * Frees the live block that starts at an address.
+   *
+   * @throws {InvalidBlockError} if the address is no block's, inside one, or freed
+   */
+  free(address: number | bigint): void {
+    this.blockAt(address).free();
+  }
+
+  /** Makes a stream. */
+  createStream(): Stream {
+    this.assertOpen("create a stream");
+    const number = this.allocator.createStream();
+    const stream = new Stream(this, number);
+    this.#streams[number] = stream;
+    return stream;
+  }
+
+  /** Makes an event; with `timing` it can be asked for elapsed time. */
+  createEvent(options: { timing?: boolean } = {}): Event {
+    this.assertOpen("create an event");
+    return new Event(this, this.driver.createEvent(options.timing ?? false));
+  }
+
+  /**
+   * Loads kernels: PTX on CUDA, a code object on HIP, a shared object on the host.
+   *
+   * @throws {DriverError} if the image does not suit the device
+   */
+  loadModule(image: Uint8Array | string): Module {
+    this.assertOpen("load a module");
+    const bytes = typeof image === "string"
+      // The driver reads text up to its final zero.
+      ? new TextEncoder().encode(image + "\0")
+      : image;
+    return new Module(this, this.driver.loadModule(bytes));
+  }
+
+  /** Waits for all work on the device. */
+  synchronize(): void {
+    this.assertOpen("synchronize");
+    const { streams } = this.allocator;
+    for (let stream = 0; stream < streams.count; stream++) {
+      if (streams.clocks[stream]!.open) streams.synchronize(stream);
+    }
+  }
+
+  /** The figures. */
+  stats(): Stats {
+    this.assertOpen("read the figures");
+    return takeStats(this.allocator);
+  }
+
+  /** Everything the instance holds, as JSON. */
+  snapshot(): Snapshot {
+    this.assertOpen("take a snapshot");
+    return takeSnapshot(this.allocator);
+  }
+
+  /**
+   * Flushes retired mappings: those whose work has passed or, with `wait`, all. Returns
+   * the bytes of addresses that became recyclable.
+   */
+  flush(options: { wait?: boolean } = {}): number {
+    this.assertOpen("flush");
+    return this.allocator.flushQueue.flush(options.wait ?? false);
+  }
+
+  /**
+   * Gives wholly free extents back to the device: those whose work has passed or, with
+   * `wait` (the default), all. Returns the bytes released.
+   */
+  trim(options: { wait?: boolean } = {}): number {
+    this.assertOpen("trim");
+    return releaseCached(this.allocator, options.wait ?? true);
+  }
+
+  /** Waits for the device, then releases everything. Does nothing the second time. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    try {
+      this.driver.synchronize();
+    } catch {
+      // A lost device has nothing left to wait for; closing must not fail on it.
+    }
+    this.driver.close();
+  }
+
+  /** Closes the instance. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** @throws {ClosedError} if the instance is closed */
+  assertOpen(operation: string): void {
+    if (this.#closed) throw new ClosedError(operation);
+  }
+
+  /**
+   * The number of one of this instance's streams.
+   *
+   * @throws {TypeError} if the stream belongs to another instance
+   * @throws {ClosedError} if it is closed
+   */
+  streamNumber(stream: Stream, operation: string): number {
+    if (!(stream instanceof Stream) || stream.owner !== this) {
+      throw new TypeError(
+        `Cannot ${operation}: the stream belongs to another instance`,
+      );
+    }
+    stream.driverId(operation);
+    return stream.number;
+  }
+
+  /** The stream of a number. */
+  streamByNumber(number: number): Stream {
+    return this.#streams[number]!;
+  }
+
+  #allocWith(requested: number, options: AllocOptions): Block {
+    const { allocator } = this;
+    const stream = options.stream === undefined
+      ? 0
+      : this.streamNumber(options.stream, "alloc");
+    if (requested === 0) return new Block(this, 0, 0);
+    const id = options.maxSize === undefined
+      ? allocator.allocate(
+        requested,
+        roundUp(requested, BLOCK_ALIGNMENT),
+        stream,
+      )
+      : this.#allocGrowable(requested, options.maxSize, stream);
+    if (options.name !== undefined) {
+      allocator.names.set(id, options.name);
+      allocator.blocks.flags[id]! |= BlockFlag.NAMED;
+    }
+    const block = new Block(this, id, allocator.blocks.generation[id]!);
+    if (this.#leaks) {
+      this.#leaks.register(block, options.name ?? `${requested} bytes`);
+    }
+    return block;
+  }
+
+  #allocGrowable(
+    requested: number,
+    maxSize: number | bigint,
+    stream: number,
+  ): number {
+    const { granularity } = this.device;
+    const most = checkBytes(maxSize, "maxSize", MAX_BLOCK_BYTES);
+    if (most < requested) {
+      throw new RangeError(
+        `Cannot use maxSize: ${most} is less than the size, ${requested} bytes`,
+      );
+    }
+    return this.allocator.allocateGrowable(
+      requested,
+      roundUp(requested, granularity),
+      roundUp(most, granularity),
+      stream,
+    );
+  }
+}
+
+function noBlockAt(a: Allocator, address: number): InvalidBlockError {
+  const { blocks, arena } = a;
+  let why = "the address is not MoonBright's";
+  if (address >= arena.base && address < arena.end) {
+    why = "nothing live is there; it may have been freed";
+    for (let id = 1; id < blocks.end; id++) {
+      const inside = address - blocks.address[id]!;
+      if (
+        blocks.state[id] === BlockState.LIVE && inside >= 0 &&
+        inside < blocks.size[id]!
+      ) why = `it is inside the block at ${hex(blocks.address[id]!)}`;
+    }
+  }
+  return new InvalidBlockError(
+    "find the block",
+    `Cannot find a block at ${hex(address)}: ${why}`,
+  );
+}
+
+function hex(address: number): string {
+  return `0x${address.toString(16)}`;
+}

@@ -1,0 +1,161 @@
+/**
+ * The planner: from the state of the heap to a way of serving one request that no
+ * free block can serve. A pure function: it looks at figures and touches nothing.
+ *
+ * @module
+ */
+
+import { type CostModel, costNs } from "./cost_model.ts";
+import { roundUp } from "./sizes.ts";
+
+/** How a request was served. */
+export type Way = "reuse" | "extend" | "stitch" | "grow";
+
+/** Wholly free extents that may be given a new mapping, in order of preference. */
+export interface StitchCandidates {
+  /** Bytes of each extent. */
+  readonly sizes: readonly number[];
+  /** Sum of the sizes. */
+  readonly bytes: number;
+}
+
+/** What the planner looks at. All sizes in bytes. */
+export interface PlanInput {
+  /** The request, a multiple of the block alignment. */
+  bytes: number;
+  /** Sizes of extents are multiples of this. */
+  granularity: number;
+  /** Free bytes at the arena's frontier that new mappings can extend, 0 for none. */
+  topBytes: number;
+  /** Wholly free extents, without those at the frontier if `topBytes` counts them. */
+  candidates: StitchCandidates;
+  /** Bytes of extents that may still be created. */
+  budgetLeft: number;
+  /** Bytes of all extents. */
+  mapped: number;
+  /** Costs of the driver's calls. */
+  costs: CostModel;
+  /** How growth is cut into extents. */
+  growth: GrowthPolicy;
+  /** Whether to map no more than the request, a multiple of the granularity. */
+  exact: boolean;
+}
+
+/** How growth is cut into extents. All sizes in bytes. */
+export interface GrowthPolicy {
+  /** Requests grow by at least this much at once, so that small ones share an extent. */
+  least: number;
+  /** Growth is cut into extents of this size, `Infinity` for a single one. */
+  extentSize: number;
+  /** At most about this many extents are created for one request; they get larger instead. */
+  mostExtents: number;
+  /** Extents smaller than this are never stitched: a new one costs less. */
+  leastStitched: number;
+}
+
+/** A way to serve a request. */
+export interface Plan {
+  /** How. */
+  way: Exclude<Way, "reuse">;
+  /** Whether the free block at the frontier is its beginning. */
+  useTop: boolean;
+  /** Indices into the candidates: extents to map anew. */
+  stitch: number[];
+  /** Sizes of extents to create, mapped behind the stitched ones. */
+  create: number[];
+  /** Bytes to map in all. */
+  mapBytes: number;
+  /** What the driver's calls are expected to take, a later unmapping included. */
+  expectedNs: number;
+}
+
+/** Plans how to serve a request, or returns undefined if budget and free extents don't suffice. */
+export function plan(input: PlanInput): Plan | undefined {
+  const { bytes, granularity, topBytes } = input;
+  const missing = roundUp(bytes - topBytes, granularity);
+  const stitch = input.exact
+    ? chooseWithin(input.candidates, missing)
+    : chooseCovering(input.candidates, missing);
+  let stitched = 0;
+  for (const index of stitch) stitched += input.candidates.sizes[index]!;
+  const create = stitched >= missing
+    ? []
+    : growthSizes(missing - stitched, input);
+  if (create === undefined) return undefined;
+  let created = 0;
+  for (const size of create) created += size;
+  const { costs } = input;
+  return {
+    way: stitch.length > 0 ? "stitch" : topBytes > 0 ? "extend" : "grow",
+    useTop: topBytes > 0,
+    stitch,
+    create,
+    mapBytes: stitched + created,
+    expectedNs: costNs(costs.create, create.length, created) +
+      costNs(costs.map, stitch.length + create.length, stitched + created) +
+      costNs(costs.unmap, stitch.length, stitched),
+  };
+}
+
+/**
+ * The candidates to stitch for `missing` bytes: in order of preference until they
+ * suffice, then without those that turn out not to be needed.
+ */
+function chooseCovering(
+  candidates: StitchCandidates,
+  missing: number,
+): number[] {
+  const { sizes } = candidates;
+  const chosen: number[] = [];
+  let bytes = 0;
+  for (let i = 0; i < sizes.length && bytes < missing; i++) {
+    chosen.push(i);
+    bytes += sizes[i]!;
+  }
+  let spare = bytes - missing;
+  if (spare <= 0) return chosen;
+  return chosen.filter((index) => {
+    if (sizes[index]! > spare) return true;
+    spare -= sizes[index]!;
+    return false;
+  });
+}
+
+/** The candidates to stitch, in order of preference, that together fit into `missing` bytes. */
+function chooseWithin(
+  candidates: StitchCandidates,
+  missing: number,
+): number[] {
+  const { sizes } = candidates;
+  const chosen: number[] = [];
+  let left = missing;
+  for (let i = 0; i < sizes.length && left > 0; i++) {
+    if (sizes[i]! > left) continue;
+    chosen.push(i);
+    left -= sizes[i]!;
+  }
+  return chosen;
+}
+
+/**
+ * Sizes of the extents that add up to at least `bytes`, a multiple of the granularity;
+ * undefined if the budget is too small.
+ */
+function growthSizes(bytes: number, input: PlanInput): number[] | undefined {
+  const { growth, granularity, budgetLeft } = input;
+  if (bytes > budgetLeft) return undefined;
+  let left = roundUp(Math.max(bytes, growth.least), granularity);
+  if (input.exact || left > budgetLeft) left = bytes;
+  // What at least doubles the heap comes in one piece: quick, and it happens rarely.
+  const unit = left >= input.mapped ? left : Math.max(
+    growth.extentSize,
+    roundUp(left / growth.mostExtents, granularity),
+  );
+  const sizes: number[] = [];
+  while (left > 0) {
+    const size = Math.min(left, unit);
+    sizes.push(size);
+    left -= size;
+  }
+  return sizes;
+}

@@ -1,0 +1,148 @@
+/**
+ * Streams and events, as users hold them.
+ *
+ * @module
+ */
+
+import { ClosedError } from "./errors.ts";
+import type { MoonBright } from "./moonbright.ts";
+
+/** A queue of work on a device: what is put into it runs in order. */
+export class Stream {
+  readonly #owner: MoonBright;
+  readonly #number: number;
+  #open = true;
+
+  /** Made by {@linkcode MoonBright.createStream}. */
+  constructor(owner: MoonBright, number: number) {
+    this.#owner = owner;
+    this.#number = number;
+  }
+
+  /** The instance that the stream belongs to. */
+  get owner(): MoonBright {
+    return this.#owner;
+  }
+
+  /** Number of the stream within its instance; 0 is the default stream. */
+  get number(): number {
+    return this.#number;
+  }
+
+  /**
+   * The vendor's handle (`CUstream`, `hipStream_t`) for other libraries; 0 for the
+   * default stream and on the host backend.
+   */
+  get unsafeHandle(): bigint {
+    return this.#owner.driver.streamHandle(this.driverId("read the handle"));
+  }
+
+  /** Waits on the host until everything in the stream is done. */
+  synchronize(): void {
+    this.driverId("synchronize");
+    this.#owner.allocator.streams.synchronize(this.#number);
+  }
+
+  /** Makes everything put into the stream from now on wait for the event. */
+  wait(event: Event): void {
+    this.#owner.driver.waitEvent(this.driverId("wait"), event.driverId("wait"));
+  }
+
+  /** Records a new event behind everything in the stream. */
+  record(options: { timing?: boolean } = {}): Event {
+    this.driverId("record");
+    const event = this.#owner.createEvent(options);
+    try {
+      event.record(this);
+    } catch (error) {
+      event.close();
+      throw error;
+    }
+    return event;
+  }
+
+  /** Waits for the stream and destroys it; its blocks then follow the default stream. */
+  close(): void {
+    if (!this.#open || this.#number === 0 || this.#owner.closed) return;
+    this.#owner.allocator.destroyStream(this.#number);
+    this.#open = false;
+  }
+
+  /** Closes the stream. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /**
+   * The driver's id, for calls of the given name.
+   *
+   * @throws {ClosedError} if the stream or its instance is closed
+   */
+  driverId(operation: string): number {
+    this.#owner.assertOpen(operation);
+    if (!this.#open) throw new ClosedError(operation, "the stream");
+    return this.#owner.allocator.streams.clocks[this.#number]!.driverId;
+  }
+}
+
+/** A point in a stream that can be asked about or waited for. */
+export class Event {
+  readonly #owner: MoonBright;
+  readonly #id: number;
+  #open = true;
+
+  /** Made by {@linkcode MoonBright.createEvent} or {@linkcode Stream.record}. */
+  constructor(owner: MoonBright, id: number) {
+    this.#owner = owner;
+    this.#id = id;
+  }
+
+  /** Moves the event behind everything in the stream now. */
+  record(stream: Stream): void {
+    this.#owner.driver.recordEvent(
+      this.driverId("record"),
+      stream.driverId("record"),
+    );
+  }
+
+  /** Whether everything before the event is done; true if it was never recorded. */
+  get passed(): boolean {
+    return this.#owner.driver.queryEvent(this.driverId("query"));
+  }
+
+  /** Waits on the host until everything before the event is done. */
+  synchronize(): void {
+    this.#owner.driver.synchronizeEvent(this.driverId("synchronize"));
+  }
+
+  /** Milliseconds from `start` to this event; both need `timing` and must have passed. */
+  elapsedMsSince(start: Event): number {
+    return this.#owner.driver.elapsedMs(
+      start.driverId("measure"),
+      this.driverId("measure"),
+    );
+  }
+
+  /** Destroys the event. */
+  close(): void {
+    if (!this.#open || this.#owner.closed) return;
+    this.#open = false;
+    this.#owner.driver.destroyEvent(this.#id);
+  }
+
+  /** Closes the event. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /**
+   * The driver's id, for calls of the given name.
+   *
+   * @throws {ClosedError} if the event or its instance is closed
+   */
+  driverId(operation: string): number {
+    this.#owner.assertOpen(operation);
+    if (!this.#open) throw new ClosedError(operation, "the event");
+    return this.#id;
+  }
+}
