@@ -1,0 +1,104 @@
+/**
+ * A host for the command line in tests: what is written is kept, the device is a model.
+ *
+ * @module
+ */
+
+import type { DeviceInfo, Driver } from "../../lib/driver.ts";
+import type {
+  CliHost,
+  CliOpenOptions,
+  CliStream,
+  KernelImageName,
+  ProbeReport,
+} from "../../lib/cli/host.ts";
+import { runCli } from "../../lib/cli/main.ts";
+import { MoonBright } from "../../lib/moonbright.ts";
+import { modelImage } from "../model/kernels.ts";
+import { ModelDriver } from "../model/model_driver.ts";
+
+/** An output that keeps what is written. */
+export class KeptStream implements CliStream {
+  /** Everything written so far. */
+  text = "";
+  /** As the test wants it. */
+  isTerminal = false;
+  /** Columns of the terminal. */
+  width = 80;
+
+  write(text: string): void {
+    this.text += text;
+  }
+
+  columns(): number {
+    return this.width;
+  }
+}
+
+/** A host over model devices. Tests replace the members they are about. */
+export class FakeHost implements CliHost {
+  version = "1.2.3-test";
+  stdout = new KeptStream();
+  stderr = new KeptStream();
+  noColor = false;
+  interactive = false;
+  /** Called on Ctrl-C, as long as a command listens. */
+  interrupt: (() => void) | undefined;
+  /** Instances that commands opened. */
+  opened: MoonBright[] = [];
+  /** What each was opened with. */
+  openedWith: CliOpenOptions[] = [];
+  /** Makes the device. */
+  makeDriver: () => Driver = () => new ModelDriver();
+  /** What `probe` finds. */
+  found: ProbeReport = {
+    library: {
+      path: "/somewhere/libmoonbright.so",
+      origin: "cache",
+      abiVersion: 1,
+      cacheFolder: "/somewhere",
+      problem: null,
+    },
+    backends: [],
+  };
+
+  enter(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  onInterrupt(handler: () => void): () => void {
+    this.interrupt = handler;
+    return () => this.interrupt = undefined;
+  }
+
+  open(options: CliOpenOptions): MoonBright {
+    const { device: _, ...rest } = options;
+    const mb = new MoonBright(this.makeDriver(), rest);
+    this.opened.push(mb);
+    this.openedWith.push(options);
+    return mb;
+  }
+
+  probe(): ProbeReport {
+    return this.found;
+  }
+
+  kernelImage(_name: KernelImageName, _device: DeviceInfo): Uint8Array {
+    return modelImage;
+  }
+
+  /** Runs a command line; returns what came of it. */
+  async run(...args: string[]): Promise<Outcome> {
+    this.stdout.text = "";
+    this.stderr.text = "";
+    const code = await runCli(args, this);
+    return { code, stdout: this.stdout.text, stderr: this.stderr.text };
+  }
+}
+
+/** What came of a command line. */
+export interface Outcome {
+  code: number;
+  stdout: string;
+  stderr: string;
+}

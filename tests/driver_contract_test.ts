@@ -1,0 +1,59 @@
+import { kernelImage } from "../ffi/kernels.ts";
+import { buildHostKernels } from "../ffi/build.ts";
+import { openDriver } from "../ffi/devices.ts";
+import { driverContract } from "./contract/driver_contract.ts";
+import { buildFakeCuda } from "./fake/build.ts";
+import { modelImage } from "./model/kernels.ts";
+import { ModelDriver } from "./model/model_driver.ts";
+
+const slackOfGpu = 64 * 2 ** 20;
+
+for (const granularity of [4096, 2 ** 21]) {
+  driverContract(
+    `model, granules of ${granularity} bytes`,
+    () => new ModelDriver({ granularity, totalMemory: 2 ** 28, seed: 7 }),
+    {
+      kernelImage: () => modelImage,
+      memorySlack: 0,
+    },
+  );
+}
+
+/** Builds what native drivers need; tells why where that can't be done. */
+async function prepare(): Promise<{ fakeCuda: string; skip?: string }> {
+  try {
+    openDriver({ device: "host" }).close();
+    return { fakeCuda: await buildFakeCuda() };
+  } catch (error) {
+    return { fakeCuda: "", skip: (error as Error).message };
+  }
+}
+
+const { fakeCuda, skip } = await prepare();
+
+driverContract("host", () => openDriver({ device: "host" }), {
+  skip,
+  kernelImage: (file, driver) => kernelImage(file, driver.info),
+  memorySlack: 0,
+});
+
+driverContract(
+  "fake cuda",
+  () => openDriver({ device: "cuda:0", vendorLibrary: fakeCuda }),
+  {
+    skip,
+    // Its kernels are built for the host.
+    kernelImage: (file) => Deno.readFileSync(buildHostKernels(file)),
+    memorySlack: 0,
+    memoryComesBack: true,
+  },
+);
+
+driverContract("gpu", () => openDriver({ device: "cuda:0" }), {
+  skip: Deno.env.get("MOONBRIGHT_TEST_GPU") === "1"
+    ? undefined
+    : "MOONBRIGHT_TEST_GPU is not 1",
+  kernelImage: (file, driver) => kernelImage(file, driver.info),
+  memorySlack: slackOfGpu,
+  memoryComesBack: true,
+});

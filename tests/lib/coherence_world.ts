@@ -1,0 +1,432 @@
+/**
+ * Random use of the whole allocator over the model device. Every block holds a tag of
+ * its own; kernels that run as late as the device likes write and check it, so that
+ * memory handed out too early, or seen through a stale translation, shows.
+ *
+ * A step is four numbers, read against whatever exists when its turn comes: any list
+ * of steps can run, so that a failing one can be cut down to what matters.
+ */
+
+import type { Block } from "../../lib/block.ts";
+import { MoonBrightError, OutOfMemoryError } from "../../lib/errors.ts";
+import type { Kernel } from "../../lib/kernel.ts";
+import { MoonBright, type MoonBrightOptions } from "../../lib/moonbright.ts";
+import type { Stream } from "../../lib/stream.ts";
+import { modelImage } from "../model/kernels.ts";
+import { ModelDriver, type ModelOptions } from "../model/model_driver.ts";
+import { Random } from "../model/random.ts";
+import { GRANULE } from "./support.ts";
+
+/** A step: what to do, and three numbers that choose with what. */
+export type Step = readonly [kind: number, a: number, b: number, c: number];
+
+/** One way to set the allocator and the device up. */
+export interface WorldOptions {
+  /** Shown in the test's name. */
+  name: string;
+  /** The allocator. */
+  allocator: MoonBrightOptions;
+  /** The device. */
+  device: ModelOptions;
+  /** Whether a request may be refused for lack of addresses. */
+  scarceAddresses?: boolean;
+  /** Most streams open at once, without the default stream. */
+  mostStreams: number;
+}
+
+interface TaggedBlock {
+  block: Block;
+  tag: number;
+  /** Bytes from the first on that hold the tag. */
+  tagged: number;
+  maxSize: number;
+  /** The stream whose order the block follows; undefined once that was closed. */
+  own: Stream;
+  /** Stream of the last write. */
+  writer: Stream;
+  /** Streams that have read since. */
+  readers: Set<Stream>;
+  /** Streams that `useOn` was called for. */
+  users: Set<Stream>;
+}
+
+const LONGEST_KERNEL_NS = 120_000;
+const TAG_STEP = 0x9e3779b1;
+const MOST_BLOCKS = 120;
+
+/** Makes the steps that belong to a seed. */
+export function randomSteps(seed: number, count: number): Step[] {
+  const random = new Random(seed);
+  return Array.from({ length: count }, (): Step => [
+    random.below(1000),
+    random.below(2 ** 16),
+    random.below(2 ** 16),
+    random.below(2 ** 16),
+  ]);
+}
+
+/** The word that a granule of a block with this tag is filled with. */
+function wordOf(tag: number, granule: number): number {
+  return (tag + Math.imul(granule, TAG_STEP)) >>> 0;
+}
+
+/** Runs steps against one instance. */
+export class CoherenceWorld {
+  readonly model: ModelDriver;
+  readonly mb: MoonBright;
+  /** What a check has found that was not there. */
+  readonly damage: string[] = [];
+  /** Requests refused for lack of memory. */
+  refused = 0;
+  /** Checks that kernels have finished. */
+  checked = 0;
+  readonly #options: WorldOptions;
+  readonly #streams: Stream[];
+  readonly #blocks: TaggedBlock[] = [];
+  readonly #write: Kernel;
+  readonly #check: Kernel;
+  #nextTag = 1;
+
+  /** A fresh device and an instance over it. */
+  constructor(options: WorldOptions, seed: number) {
+    this.#options = options;
+    this.model = new ModelDriver({
+      granularity: GRANULE,
+      seed,
+      ...options.device,
+    });
+    this.mb = new MoonBright(this.model, options.allocator);
+    this.#streams = [this.mb.defaultStream];
+    const durationNs = (args: DataView) => args.getFloat64(24, true);
+    this.model.registerKernel("world_write", {
+      durationNs,
+      run: (args, memory) => {
+        const [address, bytes, tag] = argumentsOf(args);
+        for (let at = 0; at < bytes; at += GRANULE) {
+          const length = Math.min(GRANULE, bytes - at);
+          memory.fill(address + at, wordOf(tag, at / GRANULE), length);
+        }
+      },
+    });
+    this.model.registerKernel("world_check", {
+      durationNs,
+      run: (args, memory) => {
+        const [address, bytes, tag] = argumentsOf(args);
+        this.checked++;
+        this.#compare(address, memory.read(address, bytes), tag);
+      },
+    });
+    const module = this.mb.loadModule(modelImage);
+    this.#write = module.kernel("world_write");
+    this.#check = module.kernel("world_check");
+  }
+
+  /** Does one step. Throws if anything goes wrong that must not. */
+  run([kind, a, b, c]: Step): void {
+    if (kind < 300) this.#alloc(a, b, c);
+    else if (kind < 560) this.#free(a, b, c);
+    else if (kind < 650) this.#checkSome(a, b, c);
+    else if (kind < 740) this.#rewrite(a, b, c);
+    else if (kind < 790) this.#copyThroughHost(a, b, c);
+    else if (kind < 880) this.#resize(a, b, c);
+    else if (kind < 960) this.model.step(a % 24);
+    else if (kind < 966) this.mb.flush({ wait: a % 2 === 0 });
+    else if (kind < 972) this.mb.trim({ wait: a % 2 === 0 });
+    else if (kind < 982) this.#openStream();
+    else if (kind < 990) this.#closeStream(a);
+    else if (kind < 994) this.#setBudget(a);
+    else if (kind < 997) this.#pick(a, this.#streams).synchronize();
+    else this.#freeMany(a);
+  }
+
+  /** Throws if the tables contradict each other or a check has failed. */
+  assertSound(): void {
+    this.mb.allocator.assertInvariants();
+    const { damage, model } = this;
+    if (damage.length > 0) throw new Error(damage[0]);
+    if (model.hazards.length > 0) throw new Error(model.hazards[0]);
+    if (model.lostReason !== undefined) throw new Error(model.lostReason);
+    for (const { block, tagged } of this.#blocks) {
+      if (!block.live || block.size < tagged || block.capacity < block.size) {
+        throw new Error("a block has shrunk by itself");
+      }
+    }
+  }
+
+  /** Frees everything, trims and closes, with nothing left over. */
+  finish(): void {
+    while (this.#blocks.length > 0) this.#free(0, 0, 1);
+    this.mb.synchronize();
+    this.assertSound();
+    while (this.#streams.length > 1) this.#closeStream(0);
+    this.mb.trim();
+    this.assertSound();
+    const { live, mapped, pending, retired } = this.mb.stats();
+    const left = { live, mapped, pending, retired };
+    const { extents, mappings, streams } = this.model.live();
+    const wanted = JSON.stringify({ ...left, extents, mappings, streams });
+    if (/[1-9]/.test(wanted)) throw new Error(`left over: ${wanted}`);
+    this.mb.close();
+    const after = JSON.stringify(this.model.live());
+    if (/[1-9]/.test(after)) throw new Error(`left after close: ${after}`);
+  }
+
+  #alloc(a: number, b: number, c: number): void {
+    if (this.#blocks.length >= MOST_BLOCKS) return this.#free(a, b, c);
+    const own = this.#pick(b, this.#streams);
+    const size = 1 + a % SIZE_LIMITS[c % SIZE_LIMITS.length]!;
+    const maxSize = (b >> 8) % 12 === 0 ? size + (c >> 4) % (8 * GRANULE) : 0;
+    let block: Block;
+    try {
+      block = this.mb.alloc(size, {
+        stream: own,
+        ...(maxSize > 0 ? { maxSize } : {}),
+        ...(c % 16 === 0 ? { name: `block ${this.#nextTag}` } : {}),
+      });
+    } catch (error) {
+      return this.#acceptRefusal(error, size, maxSize);
+    }
+    if (block.size !== size || block.address % 512 !== 0) {
+      throw new Error(`asked for ${size} bytes, got ${block.size}`);
+    }
+    const tagged: TaggedBlock = {
+      block,
+      tag: 0,
+      tagged: 0,
+      maxSize,
+      own,
+      writer: own,
+      readers: new Set(),
+      users: new Set(),
+    };
+    this.#blocks.push(tagged);
+    this.#writeTag(tagged, own, c);
+  }
+
+  #free(a: number, b: number, c: number): void {
+    const one = this.#pick(a, this.#blocks);
+    if (!one) return;
+    if (c % 2 === 1) this.#checkTag(one, this.#pick(b >> 4, this.#streams), c);
+    this.#blocks.splice(this.#blocks.indexOf(one), 1);
+    const last = b % 4 === 0 ? this.#pick(b >> 4, this.#streams) : undefined;
+    // Noted uses are the allocator's to order; those it was not told of are ours.
+    if (last && one.users.size === 0 && last !== one.own) {
+      last.wait(one.own.record());
+    }
+    one.block.free(last);
+    if (one.block.live) throw new Error("a freed block is live");
+  }
+
+  #freeMany(a: number): void {
+    for (let count = a % 60; count > 0; count--) this.#free(a * count, a, 1);
+  }
+
+  #checkSome(a: number, b: number, c: number): void {
+    const one = this.#pick(a, this.#blocks);
+    if (one) this.#checkTag(one, this.#pick(b, this.#streams), c);
+  }
+
+  #rewrite(a: number, b: number, c: number): void {
+    const one = this.#pick(a, this.#blocks);
+    if (one) this.#writeTag(one, this.#pick(b, this.#streams), c);
+  }
+
+  /** Reads a block to the host, or fills it from there, by the driver's own copies. */
+  #copyThroughHost(a: number, b: number, c: number): void {
+    const one = this.#pick(a, this.#blocks);
+    if (!one) return;
+    const stream = this.#pick(b, this.#streams);
+    const options = stream === one.own && b % 2 === 0 ? {} : { stream };
+    if (c % 3 === 0) {
+      this.#orderRead(one, stream, c);
+      const bytes = one.block.read(one.tagged, options);
+      this.#compare(one.block.address, bytes, one.tag);
+    } else {
+      this.#orderWrite(one, stream, c);
+      one.tag = this.#newTag();
+      one.tagged = one.block.size;
+      const head = Math.min(512, one.tagged);
+      const words = new Uint32Array(Math.ceil(head / 4));
+      words.fill(wordOf(one.tag, 0));
+      const source = new Uint8Array(words.buffer, 0, head);
+      one.block.write(source, options);
+      for (let at = 0; at < one.tagged; at += GRANULE) {
+        const from = Math.max(at, 512);
+        const whole = Math.min(GRANULE + at, one.tagged) - from;
+        const bytes = whole - whole % 4;
+        const value = wordOf(one.tag, at / GRANULE);
+        if (bytes > 0) {
+          one.block.fill(value, { ...options, offset: from, bytes, width: 4 });
+        }
+      }
+      one.tagged -= one.tagged > head ? one.tagged % 4 : 0;
+    }
+    this.#noteUse(one, stream, c % 3 !== 0);
+  }
+
+  #resize(a: number, b: number, c: number): void {
+    const one = this.#pick(a, this.#blocks);
+    if (!one) return;
+    const limit = one.maxSize > 0 && c % 8 !== 0
+      ? one.maxSize
+      : SIZE_LIMITS[c % SIZE_LIMITS.length]!;
+    const size = 1 + b % limit;
+    const { address, size: before } = one.block;
+    try {
+      one.block.resize(size);
+    } catch (error) {
+      if (one.block.size !== before || one.block.address !== address) {
+        throw new Error("a failed resize has changed the block");
+      }
+      if (error instanceof MoonBrightError && error.code === "cannot-grow") {
+        return;
+      }
+      return this.#acceptRefusal(error, size, one.maxSize);
+    }
+    if (one.block.address !== address || one.block.size !== size) {
+      throw new Error("a resize has moved the block or missed the size");
+    }
+    one.tagged = Math.min(one.tagged, size);
+    this.#checkTag(one, this.#pick(c >> 8, this.#streams), c);
+    if (size > before) this.#writeTag(one, this.#pick(c >> 4, this.#streams), c);
+  }
+
+  #openStream(): void {
+    if (this.#streams.length > this.#options.mostStreams) return;
+    this.#streams.push(this.mb.createStream());
+  }
+
+  #closeStream(a: number): void {
+    if (this.#streams.length < 2) return;
+    const index = 1 + a % (this.#streams.length - 1);
+    const [stream] = this.#streams.splice(index, 1);
+    stream!.close();
+    for (const one of this.#blocks) {
+      if (one.own === stream) {
+        one.own = this.mb.defaultStream;
+        // Nothing of a closed stream is left to wait for.
+        one.users.delete(one.own);
+      }
+      if (one.writer === stream) one.writer = one.own;
+      one.readers.delete(stream!);
+      one.users.delete(stream!);
+    }
+  }
+
+  #setBudget(a: number): void {
+    const { budget } = this.#options.allocator;
+    if (budget !== undefined) {
+      this.mb.budget = a % 3 === 0 ? Math.floor(budget / 2) : budget;
+    }
+  }
+
+  #writeTag(one: TaggedBlock, stream: Stream, c: number): void {
+    this.#orderWrite(one, stream, c);
+    one.tag = this.#newTag();
+    one.tagged = one.block.size;
+    this.#launch(this.#write, one, stream, c);
+    this.#noteUse(one, stream, true);
+  }
+
+  #checkTag(one: TaggedBlock, stream: Stream, c: number): void {
+    this.#orderRead(one, stream, c);
+    this.#launch(this.#check, one, stream, c);
+    this.#noteUse(one, stream, false);
+  }
+
+  #launch(kernel: Kernel, one: TaggedBlock, stream: Stream, c: number): void {
+    const durationNs = c % 5 === 0 ? c * 7919 % LONGEST_KERNEL_NS : 1;
+    kernel.launch({ grid: [1], block: [1], stream }, [
+      one.block,
+      { u64: one.tagged },
+      { u64: one.tag },
+      { f64: durationNs },
+    ]);
+  }
+
+  /** Makes a read follow the last write, as a program has to; the first use by itself. */
+  #orderRead(one: TaggedBlock, stream: Stream, c: number): void {
+    if (stream === one.writer) return;
+    const joined = one.writer === one.own && !one.users.has(stream);
+    if (!joined || c % 7 === 0) stream.wait(one.writer.record());
+  }
+
+  #orderWrite(one: TaggedBlock, stream: Stream, c: number): void {
+    this.#orderRead(one, stream, c);
+    for (const reader of one.readers) {
+      if (reader !== stream) stream.wait(reader.record());
+    }
+  }
+
+  #noteUse(one: TaggedBlock, stream: Stream, wrote: boolean): void {
+    if (stream !== one.own) one.users.add(stream);
+    if (!wrote) one.readers.add(stream);
+    else {
+      one.writer = stream;
+      one.readers.clear();
+    }
+  }
+
+  #newTag(): number {
+    return Math.imul(this.#nextTag++, 0x01000193) >>> 0;
+  }
+
+  #compare(address: number, bytes: Uint8Array, tag: number): void {
+    const words = new Uint32Array(bytes.buffer, 0, bytes.length >> 2);
+    for (let at = 0; at < words.length; at++) {
+      const wanted = wordOf(tag, Math.floor(at / (GRANULE / 4)));
+      if (words[at] === wanted) continue;
+      this.damage.push(
+        `0x${(address + 4 * at).toString(16)} holds ${words[at]}, not ${wanted} of the block at 0x${
+          address.toString(16)
+        }`,
+      );
+      return;
+    }
+  }
+
+  /** Refusals for lack of memory are in order only if there was none to be had. */
+  #acceptRefusal(error: unknown, size: number, maxSize: number): void {
+    this.refused++;
+    if (error instanceof MoonBrightError && error.code === "out-of-addresses") {
+      if (!this.#options.scarceAddresses) throw error;
+      return this.#assertStillRefused(error, size, maxSize);
+    }
+    if (!(error instanceof OutOfMemoryError)) throw error;
+    const { requested, mapped, budget, deviceFree, pending } = error.details;
+    const bytes = Math.ceil(requested / GRANULE) * GRANULE;
+    const room = Math.min(budget - mapped, deviceFree);
+    if (pending > 0 || room >= bytes) {
+      throw new Error(`refused without need: ${error.message}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Gives everything back that can be, and asks once more. */
+  #assertStillRefused(cause: Error, size: number, maxSize: number): void {
+    this.mb.trim();
+    let block: Block;
+    try {
+      block = this.mb.alloc(size, maxSize > 0 ? { maxSize } : {});
+    } catch {
+      return;
+    }
+    block.free();
+    throw new Error(`refused without need: ${cause.message}`, { cause });
+  }
+
+  #pick<Item>(a: number, items: readonly Item[]): Item {
+    return items[a % items.length]!;
+  }
+}
+
+const SIZE_LIMITS = [600, 2048, GRANULE, 3 * GRANULE, 8 * GRANULE, 2 ** 14];
+
+function argumentsOf(args: DataView): [number, number, number] {
+  return [0, 8, 16].map((at) => Number(args.getBigUint64(at, true))) as [
+    number,
+    number,
+    number,
+  ];
+}
