@@ -104,13 +104,14 @@ function build(compilation: Compilation): string {
       "Cannot build the native library: no cache folder is known; set MOONBRIGHT_CACHE, or allow reading HOME with --allow-env",
     );
   }
-  const compiler = readEnv("CC") ?? "cc";
+  // Split as make does, so that "ccache gcc" works.
+  const compiler = (readEnv("CC") ?? "cc").trim().split(/\s+/);
   const { name, sources, flags, libraries } = compilation;
   const key = createHash("sha256").update(
     JSON.stringify([sources, flags, libraries, compiler, Deno.build.target]),
   ).digest("hex").slice(0, 32);
   const library = join(folder, key, `${name}.so`);
-  return needs(folder, () => {
+  return inCache(folder, () => {
     if (exists(library)) return library;
     Deno.mkdirSync(join(folder, key), { recursive: true, mode: 0o700 });
     const lock = Deno.openSync(join(folder, `${key}.lock`), {
@@ -129,7 +130,7 @@ function build(compilation: Compilation): string {
 
 function compile(
   { name, sources, units, flags, libraries }: Compilation,
-  compiler: string,
+  [compiler, ...wrapped]: string[],
   library: string,
 ): void {
   const work = Deno.makeTempDirSync({ dir: join(library, "..") });
@@ -138,7 +139,8 @@ function compile(
       Deno.writeTextFileSync(join(work, file), source);
     }
     const output = join(work, `${name}.so`);
-    const { success, stderr } = run(compiler, [
+    const { success, stderr } = run(compiler || "cc", [
+      ...wrapped,
       ...flags,
       "-o",
       output,
@@ -149,8 +151,8 @@ function compile(
       throw new MoonBrightError(
         "no-compiler",
         "build",
-        `Cannot build the native library with "${compiler}":\n${
-          new TextDecoder().decode(stderr)
+        `Cannot build the native library: "${compiler}" failed; name another compiler in CC, or set MOONBRIGHT_LIB to a built library. It said:\n${
+          new TextDecoder().decode(stderr).trim()
         }`,
       );
     }
@@ -182,8 +184,8 @@ function run(compiler: string, args: string[]): Deno.CommandOutput {
   }
 }
 
-/** Runs what needs the cache folder; says which permission is missing. */
-function needs<T>(folder: string, action: () => T): T {
+/** Runs what needs the cache folder; says what to do where that can't be used. */
+function inCache<T>(folder: string, action: () => T): T {
   try {
     return action();
   } catch (cause) {
@@ -195,15 +197,17 @@ function needs<T>(folder: string, action: () => T): T {
         { cause },
       );
     }
-    if (cause instanceof Deno.errors.PermissionDenied) {
-      throw new MoonBrightError(
-        "permission",
-        "build",
-        `Cannot use the cache folder "${folder}": ${cause.message}; set MOONBRIGHT_CACHE to a folder of your own`,
-        { cause },
-      );
+    if (!(cause instanceof Error) || cause instanceof MoonBrightError) {
+      throw cause;
     }
-    throw cause;
+    throw new MoonBrightError(
+      cause instanceof Deno.errors.PermissionDenied
+        ? "permission"
+        : "no-library",
+      "build",
+      `Cannot use the cache folder "${folder}": ${cause.message}; set MOONBRIGHT_CACHE to a folder of your own`,
+      { cause },
+    );
   }
 }
 

@@ -67,7 +67,7 @@ export function openDriver(options: DeviceOptions = {}): NativeDriver {
   const found = probeBackends({ ...options, device: "auto" }).backends
     .find(({ name, devices }) => name !== "host" && devices.length > 0);
   return found
-    ? open(symbols, found.name, 0, vendor)
+    ? open(symbols, found.name, found.devices[0]!.info.ordinal, vendor)
     : open(symbols, "host", 0, "");
 }
 

@@ -3,6 +3,7 @@
  *
  * It looks, in this order, at the path it is given, at `MOONBRIGHT_LIB`, beside the
  * module (`native/libmoonbright.so`), and in the cache, where it is built on first use.
+ * A path that was asked for is used or refused; one that was guessed may be passed over.
  *
  * @module
  */
@@ -10,7 +11,7 @@
 import { fromFileUrl } from "@std/path";
 import { MoonBrightError } from "../lib/errors.ts";
 import { buildShim } from "./build.ts";
-import { readEnv } from "./env.ts";
+import { readEnv, whyUnset } from "./env.ts";
 import { ABI_VERSION, SYMBOLS } from "./symbols.ts";
 
 /** The shim's functions. */
@@ -42,17 +43,13 @@ const opened = new Map<string, Library>();
  * @throws {MoonBrightError} listing every place tried and why it was not taken
  */
 export function openLibrary(path?: string): Library {
-  const explicit = path ?? readEnv("MOONBRIGHT_LIB");
-  if (explicit !== undefined) {
-    const origin = path === undefined ? "MOONBRIGHT_LIB" : "argument";
-    return openAt(explicit, origin);
-  }
-  const tried: string[] = [];
-  const beside = besideModule();
-  if (beside !== undefined) {
-    if (isFile(beside)) return openAt(beside, "beside the module");
-    tried.push(`"${beside}": no such file`);
-  }
+  if (path !== undefined) return openAt(path, "argument");
+  const named = readEnv("MOONBRIGHT_LIB");
+  if (named !== undefined) return openAt(named, "MOONBRIGHT_LIB");
+  const tried = [`MOONBRIGHT_LIB: ${whyUnset("MOONBRIGHT_LIB")}`];
+  const beside = openBeside();
+  if (typeof beside !== "string") return beside;
+  tried.push(`beside the module: ${beside}`);
   try {
     return openAt(buildShim(), "cache");
   } catch (cause) {
@@ -61,11 +58,29 @@ export function openLibrary(path?: string): Library {
     throw new MoonBrightError(
       cause.code,
       "open",
-      `Cannot open MoonBright's native library. Tried MOONBRIGHT_LIB: not set; ${
-        tried.join("; ")
-      }`,
+      `Cannot open MoonBright's native library. Tried ${tried.join("; ")}`,
       { cause },
     );
+  }
+}
+
+/** The library beside the module, or why it was not taken. */
+function openBeside(): Library | string {
+  const url = new URL("../native/libmoonbright.so", import.meta.url);
+  if (url.protocol !== "file:") return "the module was not loaded from a file";
+  const path = fromFileUrl(url);
+  try {
+    if (!Deno.statSync(path).isFile) return `"${path}" is no file`;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return `no file "${path}"`;
+    if (!(error instanceof Deno.errors.NotCapable)) throw error;
+    return `"${path}" not looked at, as that needs --allow-read="${path}"`;
+  }
+  try {
+    return openAt(path, "beside the module");
+  } catch (error) {
+    if (!(error instanceof MoonBrightError)) throw error;
+    return error.message;
   }
 }
 
@@ -106,25 +121,29 @@ function load(path: string, origin: LibraryOrigin): ShimSymbols {
     );
   }
   if (version !== ABI_VERSION) {
-    throw new MoonBrightError(
-      "library-mismatch",
-      "open",
-      `Cannot use "${path}" (${origin}): it has interface version ${version}, this MoonBright needs ${ABI_VERSION}; remove it or build it anew with "deno task build"`,
+    throw mismatch(
+      path,
+      origin,
+      `it has interface version ${version}, this MoonBright needs ${ABI_VERSION}`,
     );
   }
-  return Deno.dlopen(path, SYMBOLS).symbols;
-}
-
-function besideModule(): string | undefined {
-  const url = new URL("../native/libmoonbright.so", import.meta.url);
-  return url.protocol === "file:" ? fromFileUrl(url) : undefined;
-}
-
-function isFile(path: string): boolean {
   try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    // Not allowed to look is as good as not there: the cache comes next.
-    return false;
+    return Deno.dlopen(path, SYMBOLS).symbols;
+  } catch (cause) {
+    throw mismatch(path, origin, (cause as Error).message, cause);
   }
+}
+
+function mismatch(
+  path: string,
+  origin: LibraryOrigin,
+  why: string,
+  cause?: unknown,
+): MoonBrightError {
+  return new MoonBrightError(
+    "library-mismatch",
+    "open",
+    `Cannot use "${path}" (${origin}): ${why}; remove it, or put the library there that "deno task build" makes`,
+    { cause },
+  );
 }

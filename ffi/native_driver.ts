@@ -18,7 +18,7 @@ import type {
 } from "../lib/bench/timed_driver.ts";
 import { ClosedError } from "../lib/errors.ts";
 import type { ShimSymbols } from "./library.ts";
-import { statusError } from "./status.ts";
+import { asyncStatusError, statusError } from "./status.ts";
 import { AccessFlag, Status } from "./symbols.ts";
 
 const ACCESS: Record<Access, number> = {
@@ -42,6 +42,8 @@ export class NativeDriver implements TimedDriver {
   #sizes = new Float64Array(64);
   #addresses = new Float64Array(64);
   #ids = new Uint32Array(64);
+  /** Buffers that other threads use: must not be garbage-collected meanwhile. */
+  readonly #lent = new Set<ArrayBufferView[]>();
 
   /** Made by {@linkcode openDriver}: takes over an open device of the shim. */
   constructor(symbols: ShimSymbols, device: number, info: DeviceInfo) {
@@ -64,6 +66,12 @@ export class NativeDriver implements TimedDriver {
   synchronize(): void {
     const s = this.#open("synchronize");
     this.#check(s.mb_synchronize(this.#device), "synchronize");
+  }
+
+  /** Waits for all work on the device, on another thread. */
+  async synchronizeAsync(): Promise<void> {
+    const s = this.#open("synchronize");
+    await this.#elsewhere("synchronize", s.mb_synchronize_async(this.#device));
   }
 
   /** Releases everything; does nothing the second time. */
@@ -186,6 +194,15 @@ export class NativeDriver implements TimedDriver {
     );
   }
 
+  /** Waits for a stream, on another thread. */
+  async synchronizeStreamAsync(stream: number): Promise<void> {
+    const s = this.#open("synchronize a stream");
+    await this.#elsewhere(
+      "synchronize a stream",
+      s.mb_stream_synchronize_async(this.#device, checkId(stream, "a stream")),
+    );
+  }
+
   /** The vendor's handle of a stream. */
   streamHandle(stream: number): bigint {
     const s = this.#open("read a stream's handle");
@@ -260,6 +277,15 @@ export class NativeDriver implements TimedDriver {
     );
   }
 
+  /** Waits for an event, on another thread. */
+  async synchronizeEventAsync(event: number): Promise<void> {
+    const s = this.#open("wait for an event");
+    await this.#elsewhere(
+      "wait for an event",
+      s.mb_event_synchronize_async(this.#device, checkId(event, "an event")),
+    );
+  }
+
   /** Milliseconds between two timing events that have passed. */
   elapsedMs(start: number, end: number): number {
     const s = this.#open("measure events");
@@ -312,6 +338,29 @@ export class NativeDriver implements TimedDriver {
     );
   }
 
+  /**
+   * Copies host bytes to the device, on another thread. Until the promise settles the
+   * source must be neither changed nor transferred.
+   */
+  async copyInAsync(
+    address: number,
+    source: Uint8Array,
+    stream: number,
+  ): Promise<void> {
+    const s = this.#open("copy");
+    await this.#elsewhere(
+      "copy to the device",
+      s.mb_copy_in_async(
+        this.#device,
+        address,
+        source as Uint8Array<ArrayBuffer>,
+        source.byteLength,
+        checkId(stream, "a stream"),
+      ),
+      source,
+    );
+  }
+
   /** Copies device bytes to the host; returns when they are there. */
   copyOut(destination: Uint8Array, address: number, stream: number): void {
     const s = this.#open("copy");
@@ -324,6 +373,29 @@ export class NativeDriver implements TimedDriver {
         checkId(stream, "a stream"),
       ),
       "copy from the device",
+    );
+  }
+
+  /**
+   * Copies device bytes to the host, on another thread. Until the promise settles the
+   * destination must not be transferred.
+   */
+  async copyOutAsync(
+    destination: Uint8Array,
+    address: number,
+    stream: number,
+  ): Promise<void> {
+    const s = this.#open("copy");
+    await this.#elsewhere(
+      "copy from the device",
+      s.mb_copy_out_async(
+        this.#device,
+        destination as Uint8Array<ArrayBuffer>,
+        address,
+        destination.byteLength,
+        checkId(stream, "a stream"),
+      ),
+      destination,
     );
   }
 
@@ -496,7 +568,7 @@ export class NativeDriver implements TimedDriver {
   /** Times the raw calls. */
   timeVmm(size: number, extentSize: number, n: number): VmmTimes {
     const s = this.#open("time");
-    const stages = new Float64Array(n * 5);
+    const stages = new Float64Array(5 * checkId(n, "the number of rounds"));
     this.#check(
       s.mb_time_vmm(this.#device, size, extentSize, n, stages),
       "time the raw calls",
@@ -521,32 +593,43 @@ export class NativeDriver implements TimedDriver {
     n: number,
   ): Promise<Float64Array> {
     const s = this.#open("time");
-    const launchNs = new Float64Array(n);
-    const status = await s.mb_time_launch_async(
-      this.#device,
-      checkId(func, "a kernel"),
-      checkId(stream, "a stream"),
-      args as Uint8Array<ArrayBuffer>,
-      args.byteLength,
-      synchronize ? 1 : 0,
-      n,
+    const launchNs = new Float64Array(checkId(n, "the number of rounds"));
+    await this.#elsewhere(
+      "time launches",
+      s.mb_time_launch_async(
+        this.#device,
+        checkId(func, "a kernel"),
+        checkId(stream, "a stream"),
+        args as Uint8Array<ArrayBuffer>,
+        args.byteLength,
+        synchronize ? 1 : 0,
+        n,
+        launchNs,
+      ),
+      args,
       launchNs,
     );
-    if (status !== Status.OK) {
-      // The text stayed behind on the other thread.
-      throw statusError(
-        s,
-        status,
-        "time launches",
-        `the shim returned status ${status}`,
-      );
-    }
     return launchNs;
   }
 
   #open(operation: string): ShimSymbols {
     if (this.#closed) throw new ClosedError(operation, "the device");
     return this.#symbols;
+  }
+
+  /** Waits for a call on another thread, keeping the buffers it uses. */
+  async #elsewhere(
+    operation: string,
+    call: Promise<number>,
+    ...buffers: ArrayBufferView[]
+  ): Promise<void> {
+    this.#lent.add(buffers);
+    try {
+      const status = await call;
+      if (status !== Status.OK) throw asyncStatusError(status, operation);
+    } finally {
+      this.#lent.delete(buffers);
+    }
   }
 
   #check(status: number, operation: string): void {

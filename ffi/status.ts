@@ -9,6 +9,7 @@ import { Status } from "./symbols.ts";
 import type { ShimSymbols } from "./library.ts";
 
 const CODES: Record<number, ErrorCode> = {
+  [Status.BAD_HANDLE]: "invalid-handle",
   [Status.OUT_OF_MEMORY]: "out-of-memory",
   [Status.OUT_OF_ADDRESSES]: "out-of-addresses",
   [Status.NO_LIBRARY]: "no-library",
@@ -21,6 +22,17 @@ const CODES: Record<number, ErrorCode> = {
   [Status.DRIVER]: "driver",
 };
 
+/** What a status means where the shim's own text is out of reach. */
+const MEANINGS: Record<number, string> = {
+  [Status.BAD_ARGUMENT]: "an argument is out of range or misaligned",
+  [Status.BAD_HANDLE]: "an id is unknown or stale",
+  [Status.OUT_OF_MEMORY]: "no memory is left",
+  [Status.UNSUPPORTED]: "the device or its driver can't do this",
+  [Status.NOT_MAPPED]: "the range is not mapped and accessible throughout",
+  [Status.LOST]: "the device is lost: an earlier operation faulted",
+  [Status.LIMIT]: "a table of the shim or the system is full",
+};
+
 const text = new Uint8Array(1024);
 const decoder = new TextDecoder();
 
@@ -30,21 +42,30 @@ export function lastErrorText(symbols: ShimSymbols): string {
   return decoder.decode(text.subarray(0, Math.min(length, text.length)));
 }
 
-/**
- * The error for a failed call.
- *
- * @param why the shim's text; asked for here if left out
- */
+/** The error for a call of this thread that failed just now. */
 export function statusError(
   symbols: ShimSymbols,
   status: number,
   operation: string,
-  why: string = lastErrorText(symbols),
+): Error {
+  const why = lastErrorText(symbols);
+  return makeError(status, operation, why, symbols.mb_driver_code());
+}
+
+/** The error for a call that failed on another thread, which kept text and code. */
+export function asyncStatusError(status: number, operation: string): Error {
+  const why = MEANINGS[status] ?? `the shim gave status ${status}`;
+  return makeError(status, operation, why, 0);
+}
+
+function makeError(
+  status: number,
+  operation: string,
+  why: string,
+  driverCode: number,
 ): Error {
   const message = `Cannot ${operation}: ${why}`;
   if (status === Status.BAD_ARGUMENT) return new RangeError(message);
-  const code = status === Status.BAD_HANDLE
-    ? "invalid-handle"
-    : CODES[status] ?? "driver";
-  return new DriverError(code, operation, message, symbols.mb_driver_code());
+  const code = CODES[status] ?? "driver";
+  return new DriverError(code, operation, message, driverCode);
 }

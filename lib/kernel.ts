@@ -152,6 +152,7 @@ export class Kernel {
    */
   launch(options: LaunchOptions, args: readonly KernelArgument[] = []): void {
     const stream = options.stream ?? this.#owner.defaultStream;
+    this.#owner.streamNumber(stream, "launch");
     const driverStream = stream.driverId("launch");
     const block = packArguments(args);
     for (const argument of args) {

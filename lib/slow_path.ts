@@ -35,6 +35,7 @@ export function allocateSlowly(
   stream: number,
 ): number {
   const start = performance.now();
+  flushIfDue(a);
   const { id, way } = reuseFreed(a, size, stream) ??
     tryMapMore(a, size, stream) ?? underPressure(a, requested, size, stream);
   if (way === "reuse") {
@@ -46,7 +47,6 @@ export function allocateSlowly(
     stats.bytes += requested;
     stats.ns += (performance.now() - start) * 1e6;
   }
-  if (a.flushQueue.count > a.maxRetired) a.flushQueue.flush(false);
   return id;
 }
 
@@ -65,6 +65,7 @@ export function allocateGrowable(
   stream: number,
 ): number {
   const start = performance.now();
+  flushIfDue(a);
   const address = takeAddressesReleasing(a, maxSize);
   let way: Exclude<Way, "reuse">;
   try {
@@ -119,6 +120,11 @@ export function backRange(
     if (way) return way;
   }
   throw outOfMemory(a, "alloc", requested);
+}
+
+/** Before a request rather than after it: a failed flush must not lose a served block. */
+function flushIfDue(a: Allocator): void {
+  if (a.flushQueue.count > a.maxRetired) a.flushQueue.flush(false);
 }
 
 /** Takes addresses; if there are none, those of cached extents, which are released. */
@@ -220,32 +226,36 @@ function underPressure(
 
 /** What can be done under pressure, cheapest first; each tells whether it changed anything. */
 function reliefs(a: Allocator, stream: number): (() => boolean)[] {
-  const { streams, heap, extents, pending } = a;
   return [
     // The device waits, not the host.
+    () => joinOthers(a, stream),
     () => {
-      let joined = false;
-      for (let other = 0; other < streams.count; other++) {
-        if (other === stream || !streams.clocks[other]!.open) continue;
-        const looseThere = [...extents.loose].some((slot) =>
-          extents.lastStream[slot] === other
-        );
-        if ((heap.free[other]?.count ?? 0) === 0 && !looseThere) continue;
-        streams.join(stream, other);
-        joined = true;
-      }
-      if (joined) heap.adopt(stream);
-      return joined;
-    },
-    () => {
-      if (!pending.wait()) return false;
-      heap.adopt(stream);
+      if (!a.pending.wait()) return false;
+      // Their memory is free on the streams that freed them, and only now.
+      if (!joinOthers(a, stream)) a.heap.adopt(stream);
       return true;
     },
     // Wholly free extents could have been stitched, unless they were too small for it
     // or the device itself has no memory left.
     () => releaseCached(a, true) > 0,
   ];
+}
+
+/** Makes the stream wait, on the device, for others that hold free memory, and takes that over. */
+function joinOthers(a: Allocator, stream: number): boolean {
+  const { streams, heap, extents } = a;
+  let joined = false;
+  for (let other = 0; other < streams.count; other++) {
+    if (other === stream || !streams.clocks[other]!.open) continue;
+    const looseThere = [...extents.loose].some((slot) =>
+      extents.lastStream[slot] === other
+    );
+    if ((heap.free[other]?.count ?? 0) === 0 && !looseThere) continue;
+    streams.join(stream, other);
+    joined = true;
+  }
+  if (joined) heap.adopt(stream);
+  return joined;
 }
 
 function planInput(

@@ -45,7 +45,9 @@ export class Stream {
 
   /** Makes everything put into the stream from now on wait for the event. */
   wait(event: Event): void {
-    this.#owner.driver.waitEvent(this.driverId("wait"), event.driverId("wait"));
+    const driverId = this.driverId("wait");
+    assertSameOwner(this.#owner, event, "wait");
+    this.#owner.driver.waitEvent(driverId, event.driverId("wait"));
   }
 
   /** Records a new event behind everything in the stream. */
@@ -97,8 +99,14 @@ export class Event {
     this.#id = id;
   }
 
+  /** The instance that the event belongs to. */
+  get owner(): MoonBright {
+    return this.#owner;
+  }
+
   /** Moves the event behind everything in the stream now. */
   record(stream: Stream): void {
+    assertSameOwner(this.#owner, stream, "record");
     this.#owner.driver.recordEvent(
       this.driverId("record"),
       stream.driverId("record"),
@@ -117,6 +125,7 @@ export class Event {
 
   /** Milliseconds from `start` to this event; both need `timing` and must have passed. */
   elapsedMsSince(start: Event): number {
+    assertSameOwner(this.#owner, start, "measure");
     return this.#owner.driver.elapsedMs(
       start.driverId("measure"),
       this.driverId("measure"),
@@ -144,5 +153,19 @@ export class Event {
     this.#owner.assertOpen(operation);
     if (!this.#open) throw new ClosedError(operation, "the event");
     return this.#id;
+  }
+}
+
+function assertSameOwner(
+  owner: MoonBright,
+  other: Stream | Event,
+  operation: string,
+): void {
+  if (other.owner !== owner) {
+    throw new TypeError(
+      `Cannot ${operation}: the ${
+        other instanceof Stream ? "stream" : "event"
+      } belongs to another instance`,
+    );
   }
 }

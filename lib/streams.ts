@@ -123,6 +123,7 @@ export class Streams {
 
   /** Waits on the host until all uses with this epoch on the stream are done. */
   waitPassed(stream: number, epoch: number): void {
+    if (this.isPassed(stream, epoch)) return;
     this.ensureTicked(stream, epoch);
     const { outstanding } = this.clocks[stream]!;
     const at = outstanding.findIndex((event) => event.number > epoch);

@@ -1,13 +1,16 @@
 import { assert, assertEquals } from "@std/assert";
-import type { ProbeReport } from "../lib/cli/host.ts";
+import type { Found, FoundDevice } from "../lib/cli/host.ts";
+import type { InfoReport } from "../lib/cli/info_report.ts";
+import { MoonBrightError } from "../lib/errors.ts";
 import { FakeHost } from "./cli/fake_host.ts";
 
 const GIB = 2 ** 30;
+/** What a model device of 64 MiB reports while an instance reserves addresses on it. */
+const MODEL_FREE = 64 * 2 ** 20;
 
-function device(backend: string, ordinal: number, name: string) {
+function device(backend: string, ordinal: number, name: string): FoundDevice {
   return {
     id: `${backend}:${ordinal}`,
-    freeMemory: 70 * GIB as number | null,
     info: {
       backend,
       ordinal,
@@ -16,21 +19,15 @@ function device(backend: string, ordinal: number, name: string) {
       totalMemory: 80 * GIB,
       granularity: 2 * 2 ** 20,
       processors: 132,
-      driverVersion: 13000,
+      driverVersion: 12090,
       pools: true,
     },
   };
 }
 
-function found(): ProbeReport {
+function found(): Found {
   return {
-    library: {
-      path: "/cache/libmoonbright.so",
-      origin: "built",
-      abiVersion: 1,
-      cacheFolder: "/cache",
-      problem: null,
-    },
+    library: { path: "/cache/libmoonbright.so", origin: "cache" },
     backends: [
       {
         name: "cuda",
@@ -46,7 +43,7 @@ function found(): ProbeReport {
   };
 }
 
-function hostWith(report: ProbeReport): FakeHost {
+function hostWith(report: Found): FakeHost {
   const host = new FakeHost();
   host.found = report;
   return host;
@@ -59,10 +56,10 @@ Deno.test("info shows the library, devices, and what is missing", async () => {
     const pattern of [
       /^ +moonbright +1\.2\.3-test$/m,
       /^ +library +\/cache\/libmoonbright\.so$/m,
-      /^ +found +built$/m,
-      /^ +ABI version +1$/m,
+      /^ +found +cache$/m,
+      /^ +ABI version +7$/m,
       /^ +cache folder +\/cache$/m,
-      /^cuda:0 +First +sm_90 +80 GiB +70 GiB +2 MiB +13000$/m,
+      /^cuda:0 +First +sm_90 +80 GiB +64 MiB +2 MiB +12\.9$/m,
       /^cuda:1 +Second/m,
       /^ +hip +libamdhip64\.so was not found; install ROCm 6\.1 or later$/m,
     ]
@@ -72,19 +69,37 @@ Deno.test("info shows the library, devices, and what is missing", async () => {
 Deno.test("info --json holds all of it", async () => {
   const { code, stdout } = await hostWith(found()).run("info", "--json");
   assertEquals(code, 0);
-  assertEquals(JSON.parse(stdout), {
+  const { backends, ...rest } = JSON.parse(stdout);
+  assertEquals(rest, {
     schemaVersion: 1,
     command: "info",
     version: "1.2.3-test",
-    ...found(),
+    library: {
+      path: "/cache/libmoonbright.so",
+      origin: "cache",
+      abiVersion: 7,
+      cacheFolder: "/cache",
+      problem: null,
+    },
   });
+  const [cuda, hip] = found().backends;
+  assertEquals(backends, [
+    {
+      ...cuda,
+      devices: cuda!.devices.map((one) => ({
+        ...one,
+        freeMemory: MODEL_FREE,
+      })),
+    },
+    hip,
+  ]);
 });
 
 Deno.test("info --device shows one device", async () => {
   const host = hostWith(found());
   const { code, stdout } = await host.run("info", "--device=cuda:1", "--json");
   assertEquals(code, 0);
-  const { backends } = JSON.parse(stdout) as ProbeReport;
+  const { backends } = JSON.parse(stdout) as InfoReport;
   assertEquals(
     backends.map(({ devices }) => devices.map(({ id }) => id)),
     [["cuda:1"]],
@@ -100,25 +115,35 @@ Deno.test("info ends with 3 if the device or any library is missing", async () =
   assertEquals(unusable.code, 3);
   assert(unusable.stdout.includes("install ROCm"), unusable.stdout);
 
-  host.found = {
-    library: {
-      path: null,
-      origin: null,
-      abiVersion: null,
-      cacheFolder: "/cache",
-      problem: "no C compiler was found; install gcc or clang",
-    },
-    backends: [],
+  host.probe = () => {
+    throw new MoonBrightError(
+      "no-compiler",
+      "open",
+      "Cannot build: no C compiler; install gcc or clang",
+    );
   };
   const bare = await host.run("info");
   assertEquals(bare.code, 3);
-  assert(bare.stdout.includes("No library can be used"), bare.stdout);
+  assert(bare.stdout.includes("no library can be used"), bare.stdout);
   assert(bare.stdout.includes("install gcc or clang"), bare.stdout);
+  const json = JSON.parse((await host.run("info", "--json")).stdout);
+  assertEquals(json.library.path, null);
+  assertEquals(json.library.abiVersion, null);
+  assertEquals(json.library.cacheFolder, "/cache");
+  assert(json.library.problem.includes("install gcc or clang"));
 });
 
-Deno.test("info says unknown where a device does not tell its free memory", async () => {
-  const report = found();
-  report.backends[0]!.devices[0]!.freeMemory = null;
-  const { stdout } = await hostWith(report).run("info");
-  assert(/^cuda:0 +First +sm_90 +80 GiB +unknown/m.test(stdout), stdout);
+Deno.test("info tells of a device that is there but can't be opened", async () => {
+  const host = hostWith(found());
+  const open = host.open.bind(host);
+  host.open = (options) => {
+    if (options.device !== "cuda:0") return open(options);
+    throw new MoonBrightError("no-device", "open", "cuda:0 is in use");
+  };
+  const all = await host.run("info");
+  assertEquals(all.code, 0);
+  assert(/^cuda:0 +First +sm_90 +80 GiB +unknown/m.test(all.stdout));
+  assert(/^cuda:1 +Second +sm_90 +80 GiB +64 MiB/m.test(all.stdout));
+  assert(/^ +cuda +cuda:0 is in use$/m.test(all.stdout), all.stdout);
+  assertEquals((await host.run("info", "--device", "cuda:0")).code, 3);
 });

@@ -6,6 +6,7 @@
  */
 
 import type { Driver } from "../driver.ts";
+import { MoonBrightError } from "../errors.ts";
 
 /** Nanoseconds of each allocation and each free of a timed loop. */
 export interface PairTimes {
@@ -57,4 +58,18 @@ export interface TimedDriver extends Driver {
     synchronize: boolean,
     n: number,
   ): Promise<Float64Array>;
+}
+
+/**
+ * A driver as one with baselines.
+ *
+ * @throws {MoonBrightError} code `unsupported` if it has none
+ */
+export function asTimedDriver(driver: Driver): TimedDriver {
+  if ("timePlain" in driver) return driver as TimedDriver;
+  throw new MoonBrightError(
+    "unsupported",
+    "bench",
+    `Cannot benchmark the device "${driver.info.backend}": it has no allocator of its own to compare with`,
+  );
 }

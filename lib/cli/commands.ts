@@ -5,6 +5,7 @@
  */
 
 import { allocCommand } from "./alloc.ts";
+import { benchCommand } from "./bench.ts";
 import type { Command } from "./command.ts";
 import { helpCommand } from "./help_command.ts";
 import { infoCommand } from "./info.ts";
@@ -13,5 +14,6 @@ import { infoCommand } from "./info.ts";
 export const COMMANDS: readonly Command[] = [
   infoCommand,
   allocCommand,
+  benchCommand,
   helpCommand(() => COMMANDS),
 ];

@@ -22,6 +22,8 @@ export function reportFailure(
   wants: { json: boolean; color: boolean },
 ): ExitCode {
   const exitCode = exitCodeOf(error);
+  // Whoever read the output, such as `head`, has had enough: nobody is left to tell.
+  if (error instanceof Deno.errors.BrokenPipe) return exitCode;
   const style = styleFor(
     host.stderr.isTerminal && !host.noColor && wants.color,
   );

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { BenchEnvironment } from "../bench/report.ts";
 import type { DeviceInfo } from "../driver.ts";
 import type { MoonBright, MoonBrightOptions } from "../moonbright.ts";
 
@@ -24,53 +25,63 @@ export interface CliOpenOptions extends MoonBrightOptions {
   device: string;
 }
 
-/** The shim library, as found or not. */
-export interface LibraryReport {
-  /** Its file, `null` if none can be used. */
-  path: string | null;
-  /** How it was come by, such as `cache` or `built`. */
-  origin: string | null;
-  /** Version of its binary interface. */
-  abiVersion: number | null;
-  /** Where built libraries are kept, `null` if there is no such place. */
-  cacheFolder: string | null;
-  /** Why no library can be used and what to do about it. */
-  problem: string | null;
-}
-
 /** A device, as found. */
-export interface DeviceReport {
+export interface FoundDevice {
   /** What `--device` takes, such as `cuda:0`. */
   id: string;
   /** Facts about it. */
   info: DeviceInfo;
-  /** Bytes free now, `null` if it did not say. */
-  freeMemory: number | null;
 }
 
 /** A backend, as found. */
-export interface BackendReport {
+export interface FoundBackend {
   /** `host`, `cuda` or `hip`. */
   name: string;
   /** Its devices that can be used. */
-  devices: DeviceReport[];
+  devices: FoundDevice[];
   /** What is missing and what to do about it, `null` if nothing is. */
   problem: string | null;
 }
 
 /** What there is to work with. */
-export interface ProbeReport {
-  /** The shim library. */
-  library: LibraryReport;
+export interface Found {
+  /** The shim library: its file, and how it was come by. */
+  library: { path: string; origin: string };
   /** All backends, usable or not. */
-  backends: BackendReport[];
+  backends: FoundBackend[];
 }
 
 /** A set of kernels that ships with MoonBright. */
 export type KernelImageName = "pattern" | "busy";
 
+/** What the command line needs of the native library. */
+export interface NativeSide {
+  /** Version of the binary interface that the library must have. */
+  readonly abiVersion: number;
+  /**
+   * Opens a device.
+   *
+   * @throws {MoonBrightError} if it can't be
+   */
+  open(options: CliOpenOptions): MoonBright;
+  /**
+   * Looks for the library and the devices.
+   *
+   * @throws {MoonBrightError} if no library can be used
+   */
+  probe(): Found;
+  /** The folder of libraries that were built, `undefined` if there is no such place. */
+  cacheFolder(): string | undefined;
+  /**
+   * The image of a set of kernels for a device.
+   *
+   * @throws {MoonBrightError} if there is none, or no compiler to make it
+   */
+  kernelImage(name: KernelImageName, device: DeviceInfo): Uint8Array;
+}
+
 /** The outside of the command line. */
-export interface CliHost {
+export interface CliHost extends NativeSide {
   /** Version of MoonBright. */
   readonly version: string;
   /** Takes data. */
@@ -85,18 +96,6 @@ export interface CliHost {
   enter(): Promise<void>;
   /** Has a function called on Ctrl-C instead of ending; returns what ends that. */
   onInterrupt(handler: () => void): () => void;
-  /**
-   * Opens a device.
-   *
-   * @throws {MoonBrightError} if it can't be
-   */
-  open(options: CliOpenOptions): MoonBright;
-  /** Looks for the library and the devices. Problems are reported, not thrown. */
-  probe(): ProbeReport;
-  /**
-   * The image of a set of kernels for a device.
-   *
-   * @throws {MoonBrightError} if there is none, or no compiler to make it
-   */
-  kernelImage(name: KernelImageName, device: DeviceInfo): Uint8Array;
+  /** Where results with a device come from. */
+  environment(device: DeviceInfo): BenchEnvironment;
 }

@@ -4,13 +4,14 @@
  * @module
  */
 
+import type { BenchEnvironment } from "../../lib/bench/report.ts";
 import type { DeviceInfo, Driver } from "../../lib/driver.ts";
 import type {
   CliHost,
   CliOpenOptions,
   CliStream,
+  Found,
   KernelImageName,
-  ProbeReport,
 } from "../../lib/cli/host.ts";
 import { runCli } from "../../lib/cli/main.ts";
 import { MoonBright } from "../../lib/moonbright.ts";
@@ -51,16 +52,11 @@ export class FakeHost implements CliHost {
   /** Makes the device. */
   makeDriver: () => Driver = () => new ModelDriver();
   /** What `probe` finds. */
-  found: ProbeReport = {
-    library: {
-      path: "/somewhere/libmoonbright.so",
-      origin: "cache",
-      abiVersion: 1,
-      cacheFolder: "/somewhere",
-      problem: null,
-    },
+  found: Found = {
+    library: { path: "/cache/libmoonbright.so", origin: "cache" },
     backends: [],
   };
+  abiVersion = 7;
 
   enter(): Promise<void> {
     return Promise.resolve();
@@ -79,12 +75,28 @@ export class FakeHost implements CliHost {
     return mb;
   }
 
-  probe(): ProbeReport {
+  probe(): Found {
     return this.found;
+  }
+
+  cacheFolder(): string | undefined {
+    return "/cache";
   }
 
   kernelImage(_name: KernelImageName, _device: DeviceInfo): Uint8Array {
     return modelImage;
+  }
+
+  environment(device: DeviceInfo): BenchEnvironment {
+    return {
+      version: this.version,
+      commit: null,
+      deno: "0.0.0",
+      platform: "test",
+      processor: null,
+      device,
+      time: "2000-01-01T00:00:00.000Z",
+    };
   }
 
   /** Runs a command line; returns what came of it. */

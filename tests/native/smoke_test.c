@@ -515,8 +515,10 @@ static void test_kernels(uint32_t device, Kernels kernels) {
   BAD(mb_launch(device, function, 1, 1, 1, 1, 1, 1, 0, 0, args, UINT32_MAX));
   STALE(mb_launch(device, 0, 1, 1, 1, 1, 1, 1, 0, 0, args, 24));
   STALE(mb_launch(device, function, 1, 1, 1, 1, 1, 1, 0, 77, args, 24));
-  EXPECT(MB_NOT_FOUND, mb_function(device, kernels.pattern, (const uint8_t *)"memcpy", 6, &unused));
-  EXPECT(MB_NOT_FOUND, mb_function(device, kernels.pattern, (const uint8_t *)"mb_spin", 7, &unused));
+  EXPECT(MB_NOT_FOUND,
+         mb_function(device, kernels.pattern, (const uint8_t *)"memcpy", 6, &unused));
+  EXPECT(MB_NOT_FOUND,
+         mb_function(device, kernels.pattern, (const uint8_t *)"mb_spin", 7, &unused));
   EXPECT(MB_NOT_FOUND,
          mb_function(device, kernels.busy, (const uint8_t *)"mb_pattern_fill", 15, &unused));
   BAD(mb_function(device, kernels.pattern, NULL, 3, &unused));

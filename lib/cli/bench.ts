@@ -1,0 +1,140 @@
+/**
+ * `moonbright bench`: latencies of every way to allocate, beside the driver's own.
+ *
+ * @module
+ */
+
+import {
+  type BenchContext,
+  benchFirst,
+  benchFreeBehindKernel,
+  benchGrow,
+  benchLaunch,
+  benchReuse,
+  benchSteps,
+  benchStitch,
+  latencySizes,
+} from "../bench/latency.ts";
+import { benchEnvironment } from "../bench/environment.ts";
+import { type BenchReport, makeReport } from "../bench/report.ts";
+import type { Series } from "../bench/samples.ts";
+import { asTimedDriver } from "../bench/timed_driver.ts";
+import type { MoonBright } from "../moonbright.ts";
+import { renderBench } from "./bench_report.ts";
+import type { Command } from "./command.ts";
+import type { CommandContext } from "./context.ts";
+import { DEVICE_FLAG, openDevice } from "./device_flag.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { didYouMean } from "./suggest.ts";
+import { UsageError } from "./usage_error.ts";
+
+type Benchmark = (
+  c: BenchContext,
+  available: number,
+) => Series[] | Promise<Series[]>;
+
+const BENCHMARKS: Record<string, Benchmark> = {
+  first: (c, available) => benchFirst(c, latencySizes(available)),
+  steps: (c) => benchSteps(c),
+  reuse: (c, available) => benchReuse(c, latencySizes(available)),
+  grow: (c, available) => benchGrow(c, latencySizes(available)),
+  stitch: (c, available) => benchStitch(c, available),
+  free: (c) => benchFreeBehindKernel(c),
+  launch: (c) => benchLaunch(c),
+};
+
+/** The command. */
+export const benchCommand: Command = {
+  name: "bench",
+  summary: "measure allocation latencies beside the driver's own",
+  usage: "[BENCHMARK...]",
+  details: `Benchmarks, all of them if none is named:
+  first   first allocation with nothing cached, beside plain allocation
+  steps   what a first allocation consists of
+  reuse   allocate and free what is cached, beside the driver's pool
+  grow    growth of a heap that is all in use
+  stitch  1 GiB out of scattered extents, beside the bare driver calls
+  free    freeing behind a running kernel
+  launch  launch latency of kernels while another thread maps memory
+Every ratio relates to a peer measured in the same run.`,
+  flags: [
+    DEVICE_FLAG,
+    { name: "quick", summary: "take a tenth of the samples" },
+    {
+      name: "out",
+      value: "FILE",
+      summary: "also write the JSON document, with every sample, to a file",
+    },
+  ],
+  examples: [
+    { args: "bench", what: "everything, on a GPU if there is one" },
+    {
+      args: "bench reuse --device cuda:0 --json",
+      what: "one benchmark, every sample as JSON",
+    },
+  ],
+  async run(context) {
+    const names = chosen(context.flags.positionals);
+    using mb = openDevice(context);
+    const report = makeReport(
+      benchEnvironment(context.host.version, mb.device),
+      await measure(context, mb, names),
+    );
+    context.progress.clear();
+    const out = context.flags.text("out");
+    if (out !== undefined) writeReport(out, report);
+    if (context.json) context.printJson(report);
+    else context.print(renderBench(report, context.style));
+    return ExitCode.OK;
+  },
+};
+
+function chosen(names: readonly string[]): string[] {
+  const known = Object.keys(BENCHMARKS);
+  for (const name of names) {
+    if (!known.includes(name)) {
+      throw new UsageError(
+        `Unknown benchmark "${name}"${didYouMean(name, known)}`,
+      );
+    }
+  }
+  return names.length === 0 ? known : [...names];
+}
+
+async function measure(
+  context: CommandContext,
+  mb: MoonBright,
+  names: readonly string[],
+): Promise<Series[]> {
+  const busy = mb.loadModule(context.host.kernelImage("busy", mb.device));
+  const bench: BenchContext = {
+    mb,
+    driver: asTimedDriver(mb.driver),
+    spin: busy.kernel("mb_spin"),
+    empty: busy.kernel("mb_empty"),
+    quick: context.flags.on("quick"),
+    progress: (what) => context.progress.update(what),
+  };
+  const available = mb.driver.memoryInfo().free;
+  const series: Series[] = [];
+  for (const name of names) {
+    await context.breathe();
+    series.push(
+      ...await context.until(
+        Promise.resolve(BENCHMARKS[name]!(bench, available)),
+      ),
+    );
+  }
+  return series;
+}
+
+function writeReport(path: string, report: BenchReport): void {
+  try {
+    Deno.writeTextFileSync(path, JSON.stringify(report));
+  } catch (cause) {
+    throw new UsageError(
+      `Cannot write the report to "${path}": ${(cause as Error).message}`,
+      { cause },
+    );
+  }
+}
