@@ -8,6 +8,7 @@ import {
   MoonBright as Instance,
   type MoonBrightOptions,
 } from "../lib/moonbright.ts";
+import { calibrate } from "../lib/calibrate.ts";
 import { type DeviceOptions, openDriver } from "./devices.ts";
 import type { NativeDriver } from "./native_driver.ts";
 
@@ -31,7 +32,8 @@ export class MoonBright extends Instance {
 
   /**
    * Opens a device: by default the first GPU or, if there is none, the host backend.
-   * Builds the native library on first use.
+   * Builds the native library on first use. Measures the driver's calls for a few
+   * milliseconds, unless `costs` are given.
    *
    * @throws {RangeError} if an option is out of range
    * @throws {MoonBrightError} if library or device are missing; the message says what to do
@@ -39,7 +41,9 @@ export class MoonBright extends Instance {
   static open(options: OpenOptions = {}): MoonBright {
     const driver = openDriver(options);
     try {
-      return new MoonBright(driver, options);
+      const mb = new MoonBright(driver, options);
+      if (options.costs === undefined) calibrate(mb.allocator);
+      return mb;
     } catch (error) {
       driver.close();
       throw error;

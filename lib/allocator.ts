@@ -8,9 +8,11 @@
  * @module
  */
 
+import { dropAnchor } from "./anchor.ts";
 import { type Arena, DEFAULT_RESERVATION, reserveArena } from "./arena.ts";
 import { BlockFlag, type Blocks, BlockState } from "./blocks.ts";
-import { type CostModel, costsOf } from "./cost_model.ts";
+import type { CostModel } from "./cost_model.ts";
+import { profileOf } from "./device_profile.ts";
 import type { Driver } from "./driver.ts";
 import { InvalidBlockError } from "./errors.ts";
 import { Extents } from "./extents.ts";
@@ -36,7 +38,7 @@ export interface AllocatorOptions {
   maxRetired?: number;
   /** How growth is cut into extents. */
   growth?: Partial<GrowthPolicy>;
-  /** Costs of the driver's calls; the backend's stored ones by default. */
+  /** Costs of the driver's calls; the backend's stored ones until measured, by default. */
   costs?: CostModel;
 }
 
@@ -66,13 +68,15 @@ export class Allocator {
   /** Blocks with room to grow behind them. */
   readonly growables: Growables = new Growables();
   /** Counters. */
-  readonly counters: Counters = new Counters();
+  counters: Counters = new Counters();
   /** Names of blocks that have one. */
   readonly names: Map<number, string> = new Map();
   /** Records of live blocks by address, once someone has asked by address. */
   #byAddress: Map<number, number> | undefined;
+  /** Bytes of the anchor, 0 if there is none. Not counted as mapped. */
+  readonly anchorBytes: number;
   /** Costs of the driver's calls. */
-  readonly costs: CostModel;
+  costs: CostModel;
   /** How growth is cut into extents. */
   readonly growth: GrowthPolicy;
   /** Retired mappings at which a coherence point is due. */
@@ -89,13 +93,15 @@ export class Allocator {
     const { granularity, totalMemory, backend } = driver.info;
     this.driver = driver;
     this.budget = options.budget ?? Infinity;
-    this.costs = options.costs ?? costsOf(backend);
-    this.maxRetired = options.maxRetired ?? 16_384;
+    const profile = profileOf(backend);
+    this.costs = options.costs ?? profile.costs;
+    this.maxRetired = options.maxRetired ?? profile.maxRetired;
     this.growth = {
       least: granularity,
       extentSize: 8 * 1024 ** 2,
       mostExtents: 32,
       leastStitched: granularity,
+      growthPriceNs: 25_000,
       ...options.growth,
     };
     this.arena = reserveArena(
@@ -105,6 +111,7 @@ export class Allocator {
       // Bounds the granule table; far more than a program wears out in days.
       options.freshAddresses ?? 64 * totalMemory,
     );
+    this.anchorBytes = profile.anchored ? dropAnchor(driver, this.arena) : 0;
     this.extents = new Extents(this.arena.base, granularity);
     this.streams = new Streams(driver);
     this.heap = new Heap(this.extents, this.streams, granularity);
@@ -200,6 +207,13 @@ export class Allocator {
     if (stream === own || this.pending.isUser(id, stream)) return;
     this.streams.join(stream, own);
     this.pending.use(id, stream);
+  }
+
+  /** Starts all counts anew; nothing may be live. */
+  forgetCounts(): void {
+    this.counters = new Counters();
+    this.mapper.forgetCounts();
+    this.flushQueue.flushes = 0;
   }
 
   /** Makes a stream; returns its number. */

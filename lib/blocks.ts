@@ -33,6 +33,9 @@ export const BlockFlag = {
   GROWABLE: 4,
 } as const;
 
+/** Value of {@linkcode Blocks.whole} before it is worked out. */
+export const WHOLE_UNKNOWN = -1;
+
 /** Table of block records; record 0 means "none". */
 export class Blocks {
   /** First byte. */
@@ -41,7 +44,7 @@ export class Blocks {
   size: Float64Array = new Float64Array(256);
   /** Bytes asked for, of a live block. */
   requested: Float64Array = new Float64Array(256);
-  /** Of a free block: bytes of the extents it covers wholly. */
+  /** Of a free block: bytes of the extents it covers wholly; else that or unknown. */
   whole: Float64Array = new Float64Array(256);
   /** Of a free block: number of the stream's event that its last use comes before. */
   epoch: Float64Array = new Float64Array(256);
@@ -99,6 +102,7 @@ export class Blocks {
     }
     this.address[id] = address;
     this.size[id] = size;
+    this.whole[id] = WHOLE_UNKNOWN;
     this.previous[id] = 0;
     this.next[id] = 0;
     this.flags[id] = 0;

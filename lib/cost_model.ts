@@ -24,22 +24,6 @@ export interface CostModel {
   release: OperationCost;
 }
 
-/** Measured on an H200 with driver 580; other NVIDIA devices differ by less than a policy notices. */
-export const CUDA_COSTS: CostModel = {
-  create: { perExtentNs: 15_000, perMiBNs: 6 },
-  map: { perExtentNs: 21_000, perMiBNs: 45 },
-  unmap: { perExtentNs: 15_000, perMiBNs: 15 },
-  release: { perExtentNs: 10_000, perMiBNs: 260 },
-};
-
-/** The host backend: page faults come later, at the first touch. */
-export const HOST_COSTS: CostModel = {
-  create: { perExtentNs: 1_500, perMiBNs: 0 },
-  map: { perExtentNs: 2_500, perMiBNs: 0 },
-  unmap: { perExtentNs: 2_000, perMiBNs: 10 },
-  release: { perExtentNs: 1_500, perMiBNs: 50 },
-};
-
 const MIB = 1024 * 1024;
 
 /** Nanoseconds that an operation takes on `extents` extents of `bytes` in all. */
@@ -49,9 +33,4 @@ export function costNs(
   bytes: number,
 ): number {
   return cost.perExtentNs * extents + cost.perMiBNs * (bytes / MIB);
-}
-
-/** The stored costs of a backend. */
-export function costsOf(backend: string): CostModel {
-  return backend === "host" ? HOST_COSTS : CUDA_COSTS;
 }

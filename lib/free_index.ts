@@ -35,7 +35,38 @@ export class FreeIndex {
   insert(id: number): void {
     const blocks = this.#blocks;
     const size = blocks.size[id]!;
-    const sizeClass = classOf(size);
+    this.#link(id, classOf(size));
+    this.bytes += size;
+    this.wholeBytes += blocks.whole[id]!;
+    this.count++;
+  }
+
+  /** Takes a block off its list. */
+  remove(id: number): void {
+    const blocks = this.#blocks;
+    const size = blocks.size[id]!;
+    this.#unlink(id, classOf(size));
+    this.bytes -= size;
+    this.wholeBytes -= blocks.whole[id]!;
+    this.count--;
+  }
+
+  /** Gives a listed block another size and other whole bytes. */
+  resize(id: number, size: number, whole: number): void {
+    const blocks = this.#blocks;
+    const before = blocks.size[id]!;
+    const from = classOf(before);
+    const to = classOf(size);
+    if (from !== to) this.#unlink(id, from);
+    this.bytes += size - before;
+    this.wholeBytes += whole - blocks.whole[id]!;
+    blocks.size[id] = size;
+    blocks.whole[id] = whole;
+    if (from !== to) this.#link(id, to);
+  }
+
+  #link(id: number, sizeClass: number): void {
+    const blocks = this.#blocks;
     const head = this.#heads[sizeClass]!;
     blocks.listPrevious[id] = 0;
     blocks.listNext[id] = head;
@@ -46,20 +77,15 @@ export class FreeIndex {
       this.#levels |= 1 << level;
     }
     this.#heads[sizeClass] = id;
-    this.bytes += size;
-    this.wholeBytes += blocks.whole[id]!;
-    this.count++;
   }
 
-  /** Takes a block off its list. */
-  remove(id: number): void {
+  #unlink(id: number, sizeClass: number): void {
     const blocks = this.#blocks;
     const previous = blocks.listPrevious[id]!;
     const next = blocks.listNext[id]!;
     if (next !== 0) blocks.listPrevious[next] = previous;
     if (previous !== 0) blocks.listNext[previous] = next;
     else {
-      const sizeClass = classOf(blocks.size[id]!);
       this.#heads[sizeClass] = next;
       if (next === 0) {
         const level = sizeClass >> STEP_BITS;
@@ -68,9 +94,6 @@ export class FreeIndex {
         if (steps === 0) this.#levels &= ~(1 << level);
       }
     }
-    this.bytes -= blocks.size[id]!;
-    this.wholeBytes -= blocks.whole[id]!;
-    this.count--;
   }
 
   /**

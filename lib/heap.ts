@@ -10,7 +10,7 @@
  * @module
  */
 
-import { type BlockFlag, Blocks, BlockState } from "./blocks.ts";
+import { type BlockFlag, Blocks, BlockState, WHOLE_UNKNOWN } from "./blocks.ts";
 import type { Extents } from "./extents.ts";
 import { FreeIndex } from "./free_index.ts";
 import type { Streams } from "./streams.ts";
@@ -49,6 +49,7 @@ export class Heap {
     const index = this.free[stream]!;
     const id = index.find(size);
     if (id === 0) return 0;
+    if (this.blocks.size[id]! > size) return this.#takeFront(index, id, size);
     index.remove(id);
     return this.#use(id, stream, size);
   }
@@ -106,21 +107,20 @@ export class Heap {
   release(id: number, stream: number): number {
     const { blocks } = this;
     const epoch = this.#streams.clocks[stream]!.recorded;
+    const previous = blocks.previous[id]!;
+    const next = blocks.next[id]!;
+    const before = previous !== 0 && this.#canMerge(previous, stream);
+    const behind = next !== 0 && this.#canMerge(next, stream);
     let first = id;
-    // Loops, since swallowing another stream's block can uncover one of the same.
-    let next = blocks.next[id]!;
-    while (next !== 0 && this.#canMerge(next, stream)) {
-      this.index(blocks.stream[next]!).remove(next);
-      this.#absorbNext(id, next);
-      next = blocks.next[id]!;
+    if (before !== behind) {
+      const neighbour = before ? previous : next;
+      if (blocks.stream[neighbour] === stream) {
+        this.#joinListed(id, neighbour, before);
+        blocks.epoch[neighbour] = epoch;
+        return neighbour;
+      }
     }
-    let previous = blocks.previous[id]!;
-    while (previous !== 0 && this.#canMerge(previous, stream)) {
-      this.index(blocks.stream[previous]!).remove(previous);
-      this.#absorbNext(previous, first);
-      first = previous;
-      previous = blocks.previous[first]!;
-    }
+    if (before || behind) first = this.#mergeAll(id, stream);
     blocks.stream[first] = stream;
     blocks.epoch[first] = epoch;
     this.#list(first);
@@ -181,6 +181,7 @@ export class Heap {
     const stream = blocks.stream[id]!;
     this.index(stream).remove(id);
     blocks.size[id]! += bytes;
+    blocks.whole[id] = WHOLE_UNKNOWN;
     // What was stitched behind it may have been in use until now.
     blocks.epoch[id] = this.#streams.clocks[stream]!.recorded;
     this.#list(id);
@@ -218,6 +219,7 @@ export class Heap {
     if (this.top === id) this.top = tail;
     if (from > start) {
       blocks.size[id] = from - start;
+      blocks.whole[id] = WHOLE_UNKNOWN;
       blocks.next[id] = 0;
       this.#list(id);
     } else {
@@ -320,10 +322,84 @@ export class Heap {
     const { blocks } = this;
     const size = blocks.size[id]!;
     blocks.state[id] = BlockState.FREE;
-    blocks.whole[id] = size < this.#granularity
-      ? 0
-      : this.wholeBytes(blocks.address[id]!, size);
+    // Still known if the block was live meanwhile: mappings change only under free ones.
+    if (blocks.whole[id]! < 0) {
+      blocks.whole[id] = this.wholeBytes(blocks.address[id]!, size);
+    }
     this.index(blocks.stream[id]!).insert(id);
+  }
+
+  /**
+   * Takes the front of a listed block of the same stream, which stays listed as the
+   * rest: on the hot path it nearly always stays in its size class.
+   */
+  #takeFront(index: FreeIndex, rest: number, size: number): number {
+    const { blocks } = this;
+    const address = blocks.address[rest]!;
+    const id = blocks.add(address, size);
+    const previous = blocks.previous[rest]!;
+    blocks.previous[id] = previous;
+    if (previous !== 0) blocks.next[previous] = id;
+    blocks.next[id] = rest;
+    blocks.previous[rest] = id;
+    this.#resizeListed(
+      index,
+      rest,
+      address + size,
+      blocks.size[rest]! - size,
+    );
+    blocks.stream[id] = blocks.stream[rest]!;
+    blocks.state[id] = BlockState.LIVE;
+    blocks.generation[id]!++;
+    return id;
+  }
+
+  /** Joins an unlisted block to a listed free neighbour, which can so stay listed. */
+  #joinListed(id: number, neighbour: number, before: boolean): void {
+    const { blocks } = this;
+    const previous = blocks.previous[id]!;
+    const next = blocks.next[id]!;
+    if (previous !== 0) blocks.next[previous] = next;
+    if (next !== 0) blocks.previous[next] = previous;
+    if (this.top === id) this.top = neighbour;
+    this.#resizeListed(
+      this.free[blocks.stream[neighbour]!]!,
+      neighbour,
+      blocks.address[before ? neighbour : id]!,
+      blocks.size[id]! + blocks.size[neighbour]!,
+    );
+    blocks.remove(id);
+  }
+
+  /** Merges an unlisted block with all it can; returns the record of the result, unlisted. */
+  #mergeAll(id: number, stream: number): number {
+    const { blocks } = this;
+    let first = id;
+    // Loops, since swallowing another stream's block can uncover one of the same.
+    let next = blocks.next[id]!;
+    while (next !== 0 && this.#canMerge(next, stream)) {
+      this.index(blocks.stream[next]!).remove(next);
+      this.#absorbNext(id, next);
+      next = blocks.next[id]!;
+    }
+    let previous = blocks.previous[id]!;
+    while (previous !== 0 && this.#canMerge(previous, stream)) {
+      this.index(blocks.stream[previous]!).remove(previous);
+      this.#absorbNext(previous, first);
+      first = previous;
+      previous = blocks.previous[first]!;
+    }
+    return first;
+  }
+
+  #resizeListed(
+    index: FreeIndex,
+    id: number,
+    address: number,
+    size: number,
+  ): void {
+    this.blocks.address[id] = address;
+    index.resize(id, size, this.wholeBytes(address, size));
   }
 
   /** Turns an unlisted free block into a live one of `size` bytes; the rest stays free. */
@@ -350,6 +426,7 @@ export class Heap {
     );
     const next = blocks.next[id]!;
     blocks.size[id] = size;
+    blocks.whole[id] = WHOLE_UNKNOWN;
     blocks.next[id] = rest;
     blocks.previous[rest] = id;
     blocks.next[rest] = next;
@@ -363,6 +440,7 @@ export class Heap {
     const { blocks } = this;
     const after = blocks.next[next]!;
     blocks.size[id]! += blocks.size[next]!;
+    blocks.whole[id] = WHOLE_UNKNOWN;
     blocks.next[id] = after;
     if (after !== 0) blocks.previous[after] = id;
     if (this.top === next) this.top = id;

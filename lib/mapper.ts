@@ -37,13 +37,7 @@ export interface DriverCall {
 /** Makes and undoes driver calls for extents and mappings. */
 export class Mapper {
   /** Calls by kind. */
-  readonly calls: Record<CallKind, CallCount> = {
-    create: newCount(),
-    map: newCount(),
-    setAccess: newCount(),
-    unmap: newCount(),
-    release: newCount(),
-  };
+  calls: Record<CallKind, CallCount> = newCounts();
   /** Told of every call, if set. */
   observer: ((call: DriverCall) => void) | undefined;
   readonly #driver: Driver;
@@ -101,6 +95,11 @@ export class Mapper {
     this.#note("release", extents.length, bytes, ns);
   }
 
+  /** Starts all counts anew. */
+  forgetCounts(): void {
+    this.calls = newCounts();
+  }
+
   #create(sizes: readonly number[]): number[] {
     const start = performance.now();
     const created = this.#driver.createExtents(sizes);
@@ -127,8 +126,15 @@ export class Mapper {
   }
 }
 
-function newCount(): CallCount {
-  return { calls: 0, items: 0, bytes: 0, ns: 0 };
+function newCounts(): Record<CallKind, CallCount> {
+  const none = { calls: 0, items: 0, bytes: 0, ns: 0 };
+  return {
+    create: { ...none },
+    map: { ...none },
+    setAccess: { ...none },
+    unmap: { ...none },
+    release: { ...none },
+  };
 }
 
 function sum(values: readonly number[]): number {

@@ -8,6 +8,8 @@
 import { type CostModel, costNs } from "./cost_model.ts";
 import { roundUp } from "./sizes.ts";
 
+const MIB = 1024 ** 2;
+
 /** How a request was served. */
 export type Way = "reuse" | "extend" | "stitch" | "grow";
 
@@ -51,6 +53,11 @@ export interface GrowthPolicy {
   mostExtents: number;
   /** Extents smaller than this are never stitched: a new one costs less. */
   leastStitched: number;
+  /**
+   * What one MiB less of growth is worth, in nanoseconds of driver time: stitching is
+   * preferred to growth while it costs no more than that. 0 takes the quicker way.
+   */
+  growthPriceNs: number;
 }
 
 /** A way to serve a request. */
@@ -71,11 +78,33 @@ export interface Plan {
 
 /** Plans how to serve a request, or returns undefined if budget and free extents don't suffice. */
 export function plan(input: PlanInput): Plan | undefined {
-  const { bytes, granularity, topBytes } = input;
+  const { bytes, granularity, topBytes, candidates } = input;
   const missing = roundUp(bytes - topBytes, granularity);
-  const stitch = input.exact
-    ? chooseWithin(input.candidates, missing)
-    : chooseCovering(input.candidates, missing);
+  const chosen = input.exact
+    ? chooseWithin(candidates, missing)
+    : chooseCovering(candidates, missing);
+  const stitching = pricePlan(input, missing, chosen);
+  if (chosen.length === 0) return stitching;
+  const growing = pricePlan(input, missing, []);
+  if (!growing) return stitching;
+  if (!stitching) return growing;
+  return worth(stitching, input) <= worth(growing, input) ? stitching : growing;
+}
+
+/** A plan's driver time, and what its growth is worth avoiding. */
+function worth(plan: Plan, { growth }: PlanInput): number {
+  let created = 0;
+  for (const size of plan.create) created += size;
+  return plan.expectedNs + growth.growthPriceNs * (created / MIB);
+}
+
+/** The plan that stitches the chosen candidates and grows by the rest, undefined if it can't. */
+function pricePlan(
+  input: PlanInput,
+  missing: number,
+  stitch: number[],
+): Plan | undefined {
+  const { costs, topBytes } = input;
   let stitched = 0;
   for (const index of stitch) stitched += input.candidates.sizes[index]!;
   const create = stitched >= missing
@@ -84,7 +113,6 @@ export function plan(input: PlanInput): Plan | undefined {
   if (create === undefined) return undefined;
   let created = 0;
   for (const size of create) created += size;
-  const { costs } = input;
   return {
     way: stitch.length > 0 ? "stitch" : topBytes > 0 ? "extend" : "grow",
     useTop: topBytes > 0,

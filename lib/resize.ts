@@ -5,7 +5,7 @@
  */
 
 import type { Allocator } from "./allocator.ts";
-import { BlockFlag } from "./blocks.ts";
+import { BlockFlag, WHOLE_UNKNOWN } from "./blocks.ts";
 import { MoonBrightError } from "./errors.ts";
 import { hasFlag } from "./heap.ts";
 import { BLOCK_ALIGNMENT, formatSize, roundUp } from "./sizes.ts";
@@ -49,6 +49,7 @@ export function resizeBlock(
   counters.requested += requested - blocks.requested[id]!;
   counters.peakLive = Math.max(counters.peakLive, counters.live);
   blocks.requested[id] = requested;
+  blocks.whole[id] = WHOLE_UNKNOWN;
 }
 
 /** Makes the block's stream wait for the others that used it, so that its order covers theirs. */

@@ -164,8 +164,11 @@ function mapMore(
   const { arena, blocks, heap } = a;
   const topBytes = top === 0 ? 0 : blocks.size[top]!;
   const missing = roundUp(size - topBytes, a.driver.info.granularity);
+  const start = performance.now();
   const found = gatherExtents(a, stream, missing, top);
   const planned = plan({ ...planInput(a, size, topBytes), candidates: found });
+  a.counters.planning.count++;
+  a.counters.planning.ns += (performance.now() - start) * 1e6;
   if (!planned) return undefined;
   const { mapBytes } = planned;
   // The frontier nears the arena's end: without the top, a flushed range may fit.

@@ -39,6 +39,8 @@ export interface Stats {
   mapped: number;
   /** Number of extents. */
   extents: number;
+  /** Of the extent that keeps the driver's page tables, apart from all others. */
+  anchor: number;
   /** Addresses reserved. */
   reserved: number;
   /** Addresses in retired mappings. */
@@ -53,6 +55,8 @@ export interface Stats {
   peak: { live: number; mapped: number };
   /** Requests by the way they were served. */
   ways: Record<Way, WayStats>;
+  /** Plans made for requests that reuse could not serve, and the time it took. */
+  planning: { count: number; ns: number };
   /** Frees so far. */
   frees: number;
   /** Coherence points at which mappings were flushed. */
@@ -77,6 +81,8 @@ export class Counters {
   peakMapped = 0;
   /** Frees so far. */
   frees = 0;
+  /** Plans made. */
+  readonly planning: { count: number; ns: number } = { count: 0, ns: 0 };
   /** Requests served by reuse; kept apart from the others because it is hot. */
   reuses = 0;
   /** Bytes asked for by them. */

@@ -28,12 +28,13 @@ async function fakeShim(path: string, source: string): Promise<string> {
 const answering = (version: number) =>
   `int mb_abi_version(void) { return ${version}; }\n`;
 
+/** Runs a test with a temporary folder and, in it, a copy of the module. */
 async function inTempDir(
-  body: (dir: string) => void | Promise<void>,
+  body: (dir: string, root: string) => Promise<void>,
 ): Promise<void> {
   const dir = await Deno.makeTempDir({ prefix: "moonbright-library-" });
   try {
-    await body(dir);
+    await body(dir, await copyOfModule(dir));
   } finally {
     await Deno.remove(dir, { recursive: true });
   }
@@ -42,15 +43,15 @@ async function inTempDir(
 interface Run {
   permissions?: string[];
   env?: Record<string, string>;
-  /** Root of the copy of MoonBright that runs. */
-  root?: string;
+  /** Where MoonBright and its tests are. */
+  root: string;
   args?: string[];
 }
 
 /** Runs a script of `tests/ffi/` in a process of its own; returns what it printed. */
 async function run(
   script: string,
-  { permissions = ["-A"], env = {}, root = ROOT, args = [] }: Run,
+  { permissions = ["-A"], env = {}, root, args = [] }: Run,
 ): Promise<string> {
   const path = join(root, "tests", "ffi", script);
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
@@ -67,17 +68,27 @@ async function find(options: Run): Promise<Finding> {
   return JSON.parse(await run("find_library.ts", options));
 }
 
-/** Copies what the scripts need to a place where `native/` may be filled. */
+/** Copies the module to where `native/` holds no library unless the test puts it there. */
 async function copyOfModule(dir: string): Promise<string> {
   const root = join(dir, "module");
-  const parts = ["deno.json", "vendor", "ffi", "lib", "kernels", "native"];
+  const parts = [
+    "deno.json",
+    "vendor",
+    "ffi",
+    "lib",
+    "kernels",
+    "native",
+    "tests",
+  ];
   await Deno.mkdir(root);
   const { success } = await new Deno.Command("cp", {
-    args: ["-r", ...parts, "tests", root],
+    args: ["-r", ...parts, root],
     cwd: ROOT,
   }).output();
   assert(success);
-  await Deno.remove(join(root, "native", "libmoonbright.so")).catch(() => {});
+  for (const { name } of Deno.readDirSync(join(root, "native"))) {
+    if (name.endsWith(".so")) await Deno.remove(join(root, "native", name));
+  }
   return root;
 }
 
@@ -93,8 +104,7 @@ async function loggingCompiler(dir: string): Promise<string> {
 }
 
 Deno.test("argument, MOONBRIGHT_LIB, module and cache are searched in order", () =>
-  inTempDir(async (dir) => {
-    const root = await copyOfModule(dir);
+  inTempDir(async (dir, root) => {
     const built = buildShim();
     const copy = async (path: string) => {
       await Deno.copyFile(built, path);
@@ -128,8 +138,7 @@ Deno.test("argument, MOONBRIGHT_LIB, module and cache are searched in order", ()
   }));
 
 Deno.test("an unfit library beside the module is passed over", () =>
-  inTempDir(async (dir) => {
-    const root = await copyOfModule(dir);
+  inTempDir(async (dir, root) => {
     const beside = join(root, "native", "libmoonbright.so");
     await fakeShim(beside, answering(ABI_VERSION + 1));
     const compiler = await loggingCompiler(dir);
@@ -138,8 +147,7 @@ Deno.test("an unfit library beside the module is passed over", () =>
   }));
 
 Deno.test("when nothing serves, the error lists every place and the reason", () =>
-  inTempDir(async (dir) => {
-    const root = await copyOfModule(dir);
+  inTempDir(async (dir, root) => {
     const beside = join(root, "native", "libmoonbright.so");
     await fakeShim(beside, answering(ABI_VERSION + 1));
     const env = {
@@ -159,7 +167,7 @@ Deno.test("when nothing serves, the error lists every place and the reason", () 
   }));
 
 Deno.test("a library that was asked for is refused, never passed over", () =>
-  inTempDir(async (dir) => {
+  inTempDir(async (dir, root) => {
     const stale = await fakeShim(join(dir, "stale.so"), answering(0));
     const cases: [path: string, code: string, why: RegExp][] = [
       [join(dir, "absent.so"), "no-library", /No such file/],
@@ -173,7 +181,7 @@ Deno.test("a library that was asked for is refused, never passed over", () =>
       [
         await fakeShim(join(dir, "partial.so"), answering(ABI_VERSION)),
         "library-mismatch",
-        /mb_error_text/,
+        /undefined symbol: mb_/,
       ],
     ];
     for (const [path, code, why] of cases) {
@@ -182,21 +190,24 @@ Deno.test("a library that was asked for is refused, never passed over", () =>
       assertStringIncludes(error.message, `"${path}"`);
       assertMatch(error.message, why);
     }
-    const named = await find({ env: { MOONBRIGHT_LIB: stale } });
+    const named = await find({ root, env: { MOONBRIGHT_LIB: stale } });
     assertEquals(named.code, "library-mismatch");
     assertStringIncludes(named.message ?? "", "(MOONBRIGHT_LIB)");
   }));
 
 Deno.test("the shim is built once, also by processes that start together", () =>
-  inTempDir(async (dir) => {
+  inTempDir(async (dir, root) => {
     const cache = join(dir, "deep", "cache");
     const compiler = await loggingCompiler(dir);
     const env = { MOONBRIGHT_CACHE: cache, CC: compiler };
-    const [one, two] = await Promise.all([find({ env }), find({ env })]);
+    const [one, two] = await Promise.all([
+      find({ root, env }),
+      find({ root, env }),
+    ]);
     assertEquals(one.origin, "cache", one.message);
     assertEquals(two, one);
     const { mtime } = await Deno.stat(one.path!);
-    assertEquals(await find({ env }), one);
+    assertEquals(await find({ root, env }), one);
     assertEquals((await Deno.stat(one.path!)).mtime, mtime);
     const log = await Deno.readTextFile(join(dir, "calls.log"));
     assertEquals(log, "called\n");
@@ -207,13 +218,13 @@ Deno.test("the shim is built once, also by processes that start together", () =>
       assertEquals((await Deno.stat(folder)).mode! & 0o777, 0o700, folder);
     }
     // Another compiler may make another library.
-    const other = await find({ env: { ...env, CC: `env ${compiler}` } });
+    const other = await find({ root, env: { ...env, CC: `env ${compiler}` } });
     assertEquals(other.origin, "cache", other.message);
     assert(other.path !== one.path);
   }));
 
 Deno.test("a build that fails shows what the compiler said, and leaves nothing", () =>
-  inTempDir(async (dir) => {
+  inTempDir(async (dir, root) => {
     const compiler = join(dir, "broken-cc");
     await Deno.writeTextFile(
       compiler,
@@ -222,6 +233,7 @@ Deno.test("a build that fails shows what the compiler said, and leaves nothing",
     );
     const cache = join(dir, "cache");
     const { code, message = "" } = await find({
+      root,
       env: { MOONBRIGHT_CACHE: cache, CC: compiler },
     });
     assertEquals(code, "no-compiler");
@@ -235,10 +247,11 @@ Deno.test("a build that fails shows what the compiler said, and leaves nothing",
   }));
 
 Deno.test("a cache folder that can't be used gives an error that names it", () =>
-  inTempDir(async (dir) => {
+  inTempDir(async (dir, root) => {
     const file = join(dir, "file");
     await Deno.writeTextFile(file, "");
     const { code, message = "" } = await find({
+      root,
       env: { MOONBRIGHT_CACHE: file },
     });
     assertEquals(code, "no-library", message);
@@ -247,7 +260,7 @@ Deno.test("a cache folder that can't be used gives an error that names it", () =
   }));
 
 Deno.test("a missing permission gives an error that names the flag", () =>
-  inTempDir(async (dir) => {
+  inTempDir(async (dir, root) => {
     const cache = join(dir, "cache");
     const cases: [permissions: string[], flag: string][] = [
       [["--allow-ffi", "--allow-read"], "--allow-env=MOONBRIGHT_LIB"],
@@ -260,6 +273,7 @@ Deno.test("a missing permission gives an error that names the flag", () =>
     ];
     for (const [permissions, flag] of cases) {
       const { code, message = "" } = await find({
+        root,
         permissions,
         env: { MOONBRIGHT_CACHE: cache },
       });
@@ -268,6 +282,7 @@ Deno.test("a missing permission gives an error that names the flag", () =>
     }
     const path = buildShim();
     const { code, message = "" } = await find({
+      root,
       permissions: ["--allow-read", "--allow-env"],
       args: [path],
     });
@@ -278,6 +293,8 @@ Deno.test("a missing permission gives an error that names the flag", () =>
 Deno.test("real work needs no more than one library, reading and the environment", async () => {
   buildHostKernels("pattern");
   const output = await run("host_work.ts", {
+    root: ROOT,
+    env: { CC: Deno.env.get("CC") ?? "" },
     permissions: [`--allow-ffi=${buildShim()}`, "--allow-read", "--allow-env"],
   });
   assertEquals(output, "done\n");

@@ -53,16 +53,18 @@ export function benchFirst(c: BenchContext, sizes: number[]): Series[] {
     mb.trim();
     let block: Block | undefined;
     const warmUp = Math.min(3, n);
-    // Peers alternate with MoonBright, since freed memory is scrubbed behind one's back.
+    // Alternates with the peer, so that a drift of the machine hits both alike.
     const ours: number[] = [];
     const plain = { alloc: [] as number[], free: [] as number[] };
     for (let i = 0; i < n + warmUp; i++) {
+      pause(size);
       const [ns] = timeEach(1, () => {
         block = mb.alloc(size);
       }, () => {
         block!.free();
         mb.trim();
       });
+      pause(size);
       const times = driver.timePlain(size, 1);
       if (i < warmUp) continue;
       ours.push(ns!);
@@ -174,28 +176,32 @@ export function benchStitch(c: BenchContext, available: number): Series[] {
   const n = sampleCount(c, 10);
   const group = "stitch";
   const ours: number[] = [];
+  const own: number[] = [];
   const planning: number[] = [];
   const calls = observeCalls(mb);
-  for (let i = 0; i < n + 1; i++) {
+  // The first rounds compile the code that they run.
+  const warmUp = 3;
+  for (let i = 0; i < n + warmUp; i++) {
     mb.trim();
     const blocks: Block[] = [];
     for (let j = 0; j < 2 * extents; j++) blocks.push(mb.alloc(granularity));
     for (let j = 0; j < blocks.length; j += 2) blocks[j]!.free();
-    const stitches = mb.stats().ways.stitch.count;
+    const before = mb.stats();
     calls.length = 0;
     let block: Block | undefined;
     const [ns] = timeEach(1, () => {
       block = mb.alloc(size);
     });
-    if (mb.stats().ways.stitch.count !== stitches + 1) {
+    const after = mb.stats();
+    if (after.ways.stitch.count !== before.ways.stitch.count + 1) {
       throw new Error("the benchmark's request was not stitched");
     }
     let driverNs = 0;
     for (const call of calls) driverNs += call.ns;
-    // The first round compiles the code it runs.
-    if (i > 0) {
+    if (i >= warmUp) {
       ours.push(ns!);
-      planning.push(ns! - driverNs);
+      own.push(ns! - driverNs);
+      planning.push(after.planning.ns - before.planning.ns);
     }
     block!.free();
     for (let j = 1; j < blocks.length; j += 2) blocks[j]!.free();
@@ -207,16 +213,17 @@ export function benchStitch(c: BenchContext, available: number): Series[] {
     { group, subject: "MoonBright", size, samplesNs: ours },
     {
       group,
-      subject: "MoonBright without driver calls",
-      size,
-      samplesNs: planning,
-    },
-    {
-      group,
       subject: "raw calls, map and set access",
       size,
       samplesNs: addUp(vmm.mapNs, vmm.accessNs),
     },
+    {
+      group,
+      subject: "MoonBright without driver calls",
+      size,
+      samplesNs: own,
+    },
+    { group, subject: "of that, planning", size, samplesNs: planning },
   ];
 }
 
@@ -265,7 +272,7 @@ export function benchSteps(c: BenchContext): Series[] {
   return all;
 }
 
-/** Freeing while a 20 ms kernel runs on the freeing stream. */
+/** Freeing while a 20 ms kernel runs on the freeing stream: eight blocks behind each kernel. */
 export function benchFreeBehindKernel(c: BenchContext): Series[] {
   const { mb, driver } = c;
   c.progress("freeing behind a kernel");
@@ -277,16 +284,21 @@ export function benchFreeBehindKernel(c: BenchContext): Series[] {
   const ours: number[] = [];
   const plain: number[] = [];
   for (let i = 0; i < n + 1; i++) {
-    const block = mb.alloc(size);
+    const blocks = Array.from({ length: 8 }, () => mb.alloc(size));
     busy();
-    const [ns] = timeEach(1, () => block.free());
+    const samples: number[] = [];
+    for (const block of blocks) {
+      const start = performance.now();
+      block.free();
+      samples.push((performance.now() - start) * 1e6);
+    }
     mb.defaultStream.synchronize();
     const address = driver.plainAlloc(size);
     busy();
     const [plainNs] = timeEach(1, () => driver.plainFree(address));
     mb.defaultStream.synchronize();
     if (i === 0) continue;
-    ours.push(ns!);
+    ours.push(...samples);
     plain.push(plainNs!);
   }
   mb.trim();
@@ -297,52 +309,68 @@ export function benchFreeBehindKernel(c: BenchContext): Series[] {
 }
 
 /**
- * Launch latency on another thread while this one does nothing, and while it maps and
- * unmaps without pause. The two alternate, so that a drift of the machine hits both.
+ * Launch latency on another thread while this one does nothing, while it maps and
+ * unmaps without pause, and while it allocates and frees plainly. They alternate, so
+ * that a drift of the machine hits all alike.
  */
 export async function benchLaunch(c: BenchContext): Promise<Series[]> {
   const { mb, driver } = c;
   using stream = mb.createStream();
   const group = "launch latency";
+  const size = 16 * MIB;
   const launches = c.quick ? 2_000 : 20_000;
   const rounds = c.quick ? 2 : 10;
-  const idle: number[] = [];
-  const mapping: number[] = [];
-  const time = () =>
-    driver.timeLaunch(
-      c.empty.driverId,
-      stream.driverId("launch"),
-      new Uint8Array(8),
-      false,
-      launches,
-    );
-  await time();
-  let maps = 0;
-  for (let round = 0; round < rounds; round++) {
-    c.progress(`launch latency, round ${round + 1} of ${rounds}`);
-    idle.push(...await time());
-    let done = false;
-    const timed = time().then((samples) => {
-      done = true;
-      return samples;
-    });
-    while (!done) {
-      // The turn of the event loop that lets `done` be set is a pause: keep it rare.
-      for (let i = 0; i < 32; i++) {
-        mb.alloc(16 * MIB).free();
-        mb.trim({ wait: false });
-        maps++;
+  const background: Record<string, (() => void) | undefined> = {
+    "idle": undefined,
+    "while MoonBright maps": () => {
+      // A heap that grows, then gives back: one event for 32 mappings.
+      const blocks = Array.from({ length: 32 }, () => mb.alloc(size));
+      for (const block of blocks) block.free();
+      mb.trim({ wait: false });
+    },
+    "while allocating plainly": () => {
+      for (let i = 0; i < 32; i++) driver.plainFree(driver.plainAlloc(size));
+    },
+  };
+  const samples = new Map<string, number[]>();
+  for (const subject of Object.keys(background)) samples.set(subject, []);
+  for (let round = 0; round < rounds + 1; round++) {
+    c.progress(`launch latency, round ${round} of ${rounds}`);
+    for (const [subject, work] of Object.entries(background)) {
+      let done = false;
+      const timed = driver.timeLaunch(
+        c.empty.driverId,
+        stream.driverId("launch"),
+        new Uint8Array(8),
+        false,
+        launches,
+      ).then((ns) => {
+        done = true;
+        return ns;
+      });
+      while (work && !done) {
+        work();
+        await new Promise((resolve) => setTimeout(resolve, 0));
       }
-      await new Promise((resolve) => setTimeout(resolve, 0));
+      const ns = await timed;
+      // The first round warms up.
+      if (round > 0) samples.get(subject)!.push(...ns);
     }
-    mapping.push(...await timed);
   }
-  if (maps < rounds) throw new Error("nothing was mapped beside the launches");
   mb.trim();
-  return [
-    { group, subject: "idle", size: 0, samplesNs: idle },
-    { group, subject: "while mapping", size: 0, samplesNs: mapping },
-  ];
+  return [...samples].map(([subject, samplesNs]) => ({
+    group,
+    subject,
+    size: 0,
+    samplesNs,
+  }));
+}
+
+/** Lets the device finish scrubbing what was freed, at some 400 GB/s, before the next sample. */
+function pause(size: number): void {
+  if (size < GIB) return;
+  const until = performance.now() + size / 400e6;
+  while (performance.now() < until);
 }
 
 /** Sums samples of several stages, round by round. */

@@ -66,7 +66,7 @@ Deno.test("slots are used again and the table grows when prepared", () => {
   const { extents, slots } = table(1, 1);
   extents.remove(slots[0]!);
   assertEquals(extents.add(7, GRANULE), slots[0]);
-  extents.prepare(5000, at(100_000));
+  extents.prepare(5001, at(100_000));
   for (let count = 0; count < 5000; count++) extents.add(count, GRANULE);
   const last = extents.add(9, GRANULE);
   extents.place(last, at(99_999));
