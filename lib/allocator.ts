@@ -32,7 +32,7 @@ export interface AllocatorOptions {
   budget?: number;
   /** Addresses to reserve, halved until the system grants them; 64 TiB by default. */
   addressSpace?: number;
-  /** Fresh addresses to use before flushed ones are used again. */
+  /** Addresses that are used up before flushed ones are used again; none by default. */
   freshAddresses?: number;
   /** Retired mappings at which a coherence point is due. */
   maxRetired?: number;
@@ -41,6 +41,12 @@ export interface AllocatorOptions {
   /** Costs of the driver's calls; the backend's stored ones until measured, by default. */
   costs?: CostModel;
 }
+
+/**
+ * Blocks up to this size may stay unmerged for a moment after their free. Larger ones
+ * are merged at once: fitting them tightly matters more than the 50 ns.
+ */
+const LARGEST_UNMERGED = 1024 ** 2;
 
 /** One in this many reuses is timed. */
 const TIMED_EVERY = 1024;
@@ -90,7 +96,7 @@ export class Allocator {
    * @throws {MoonBrightError} code `out-of-addresses` if none are granted
    */
   constructor(driver: Driver, options: AllocatorOptions = {}) {
-    const { granularity, totalMemory, backend } = driver.info;
+    const { granularity, backend } = driver.info;
     this.driver = driver;
     this.budget = options.budget ?? Infinity;
     const profile = profileOf(backend);
@@ -101,15 +107,14 @@ export class Allocator {
       extentSize: 8 * 1024 ** 2,
       mostExtents: 32,
       leastStitched: granularity,
-      growthPriceNs: 25_000,
+      growthPriceNs: 60_000,
       ...options.growth,
     };
     this.arena = reserveArena(
       driver,
       options.addressSpace ?? DEFAULT_RESERVATION,
       granularity,
-      // Bounds the granule table; far more than a program wears out in days.
-      options.freshAddresses ?? 64 * totalMemory,
+      options.freshAddresses,
     );
     this.anchorBytes = profile.anchored ? dropAnchor(driver, this.arena) : 0;
     this.extents = new Extents(this.arena.base, granularity);
@@ -175,8 +180,9 @@ export class Allocator {
     const requested = blocks.requested[id]!;
     const last = stream ?? blocks.stream[id]!;
     const address = blocks.address[id]!;
-    if (blocks.flags[id] === 0) this.heap.release(id, last);
-    else this.#freeFlagged(id, last);
+    if (blocks.flags[id] !== 0) this.#freeFlagged(id, last);
+    else if (size <= LARGEST_UNMERGED) this.heap.giveBack(id, last);
+    else this.heap.release(id, last);
     if (this.#byAddress !== undefined) this.#byAddress.delete(address);
     counters.frees++;
     counters.liveBlocks--;

@@ -3,8 +3,10 @@
  *
  * A fresh address, the lowest never used, needs no flush: no translation of it can
  * be cached anywhere. An address that was mapped before comes back here only once
- * its mapping has been flushed, and is handed out again only when fresh addresses
- * have become scarce.
+ * its mapping has been flushed. Both are as safe; flushed ranges go out first, since
+ * the driver still has page tables near them (on an H200, setting access takes 21 µs
+ * there and 35 to 57 at fresh addresses far from everything mapped), unless the arena
+ * is told to use up fresh ones before.
  *
  * @module
  */
@@ -30,8 +32,8 @@ export class Arena {
   readonly #recyclable: AddressRange[] = [];
   #recyclableBytes = 0;
 
-  /** An arena over `size` reserved bytes at `base`, of which `fresh` go out before any is reused. */
-  constructor(base: number, size: number, fresh: number = size) {
+  /** An arena over `size` reserved bytes at `base`; the first `fresh` go out before any is used again. */
+  constructor(base: number, size: number, fresh = 0) {
     this.base = base;
     this.size = size;
     this.frontier = base;
@@ -181,7 +183,7 @@ export function reserveArena(
   let size = Math.max(roundDown(wanted, granularity), granularity);
   for (; size >= least; size = roundDown(size / 2, granularity)) {
     try {
-      return new Arena(driver.reserve(size), size, fresh ?? size);
+      return new Arena(driver.reserve(size), size, fresh);
     } catch (error) {
       // Only a refused size is worth a smaller try: a lost device stays lost.
       if (!(error instanceof DriverError) || error.code === "lost") throw error;

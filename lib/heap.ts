@@ -23,6 +23,8 @@ export class Heap {
   readonly free: FreeIndex[] = [];
   /** Record of the block that was mapped last at the arena's frontier, 0 if it is gone. */
   top = 0;
+  /** Record of the block given back last, if it is neither merged nor indexed yet. */
+  recent = 0;
 
   readonly #extents: Extents;
   readonly #streams: Streams;
@@ -46,6 +48,17 @@ export class Heap {
 
   /** Takes `size` bytes (a multiple of 512) from the stream's free blocks; 0 if none fits. */
   take(stream: number, size: number): number {
+    const { recent } = this;
+    if (recent !== 0) {
+      if (
+        this.blocks.size[recent] === size &&
+        this.blocks.stream[recent] === stream
+      ) {
+        this.recent = 0;
+        return this.#use(recent, stream, size);
+      }
+      this.settle();
+    }
     const index = this.free[stream]!;
     const id = index.find(size);
     if (id === 0) return 0;
@@ -54,8 +67,35 @@ export class Heap {
     return this.#use(id, stream, size);
   }
 
+  /**
+   * Makes a live block free, last used on `stream` up to now. It is merged and indexed
+   * only when something else is asked of the heap: often the next request is for the
+   * same size on the same stream.
+   */
+  giveBack(id: number, stream: number): void {
+    if (this.recent !== 0) this.settle();
+    const { blocks } = this;
+    blocks.state[id] = BlockState.PENDING;
+    blocks.stream[id] = stream;
+    blocks.epoch[id] = this.#streams.clocks[stream]!.recorded;
+    this.recent = id;
+  }
+
+  /** Merges and indexes the block that was given back last. Must precede any look at free blocks. */
+  settle(): void {
+    const { recent } = this;
+    if (recent === 0) return;
+    this.recent = 0;
+    this.#release(
+      recent,
+      this.blocks.stream[recent]!,
+      this.blocks.epoch[recent]!,
+    );
+  }
+
   /** Takes from the free blocks of other streams that the stream need not wait for. */
   takeFromOthers(stream: number, size: number): number {
+    this.settle();
     const { blocks } = this;
     for (let other = 0; other < this.free.length; other++) {
       if (other === stream) continue;
@@ -80,6 +120,7 @@ export class Heap {
 
   /** Moves to the stream all free blocks of others that it need not wait for, merging them. */
   adopt(stream: number): void {
+    this.settle();
     const { blocks } = this;
     for (let other = 0; other < this.free.length; other++) {
       if (other === stream || this.free[other]!.count === 0) continue;
@@ -105,8 +146,12 @@ export class Heap {
    * neighbours. Returns the record of the resulting free block.
    */
   release(id: number, stream: number): number {
+    this.settle();
+    return this.#release(id, stream, this.#streams.clocks[stream]!.recorded);
+  }
+
+  #release(id: number, stream: number, epoch: number): number {
     const { blocks } = this;
-    const epoch = this.#streams.clocks[stream]!.recorded;
     const previous = blocks.previous[id]!;
     const next = blocks.next[id]!;
     const before = previous !== 0 && this.#canMerge(previous, stream);
@@ -137,6 +182,7 @@ export class Heap {
     stream: number,
     atFrontier: boolean,
   ): number {
+    this.settle();
     const { blocks, top } = this;
     const id = blocks.add(address, size);
     if (atFrontier) {
@@ -151,6 +197,7 @@ export class Heap {
 
   /** Bytes of a block if it is free and work of `stream` may use it at once, else 0. */
   freeBytesFor(id: number, stream: number): number {
+    this.settle();
     const { blocks } = this;
     const usable = blocks.state[id] === BlockState.FREE &&
       this.#streams.isVisibleTo(
@@ -230,6 +277,7 @@ export class Heap {
 
   /** Cuts a live block to `size` bytes; returns the rest as a live block of its own. */
   cut(id: number, size: number): number {
+    this.settle();
     const { blocks } = this;
     const rest = this.#split(id, size);
     blocks.stream[rest] = blocks.stream[id]!;
@@ -239,6 +287,7 @@ export class Heap {
 
   /** Lengthens a live block to `size` bytes if what lies behind it is free for its stream. */
   widen(id: number, size: number): boolean {
+    this.settle();
     const { blocks } = this;
     const next = blocks.next[id]!;
     const stream = blocks.stream[id]!;
@@ -260,6 +309,7 @@ export class Heap {
 
   /** Throws if blocks, chains and indices contradict each other. For tests. */
   assertInvariants(): void {
+    this.settle();
     const { blocks } = this;
     let listed = 0;
     let free = 0;

@@ -8,10 +8,11 @@
 import type { Allocator } from "./allocator.ts";
 import { BlockFlag } from "./blocks.ts";
 import { DriverError, MoonBrightError, OutOfMemoryError } from "./errors.ts";
-import { plan, type PlanInput, type Way } from "./planner.ts";
+import { type Plan, plan, type PlanInput, type Way } from "./planner.ts";
 import { formatSize, roundUp } from "./sizes.ts";
 import {
   extendableTop,
+  type GatheredExtents,
   gatherExtents,
   mapPlanned,
   takeAddresses,
@@ -100,13 +101,8 @@ export function backRange(
 ): Exclude<Way, "reuse"> {
   const attempt = () => {
     const found = gatherExtents(a, stream, bytes, 0);
-    const planned = plan({
-      ...planInput(a, bytes, 0),
-      candidates: found,
-      exact: true,
-    });
-    if (!planned) return undefined;
-    if (!tryMap(() => mapPlanned(a, planned, found, address))) return undefined;
+    const planned = plan(planInput(a, bytes, 0, found, true));
+    if (!planned || !tryMap(a, planned, found, address)) return undefined;
     return planned.way;
   };
   a.streams.pollAll();
@@ -166,7 +162,7 @@ function mapMore(
   const missing = roundUp(size - topBytes, a.driver.info.granularity);
   const start = performance.now();
   const found = gatherExtents(a, stream, missing, top);
-  const planned = plan({ ...planInput(a, size, topBytes), candidates: found });
+  const planned = plan(planInput(a, size, topBytes, found, false));
   a.counters.planning.count++;
   a.counters.planning.ns += (performance.now() - start) * 1e6;
   if (!planned) return undefined;
@@ -178,7 +174,7 @@ function mapMore(
     : arena.frontier - mapBytes;
   const atFrontier = address + mapBytes === arena.frontier;
   try {
-    if (!tryMap(() => mapPlanned(a, planned, found, address))) {
+    if (!tryMap(a, planned, found, address)) {
       arena.giveBack(address, mapBytes);
       return undefined;
     }
@@ -265,16 +261,19 @@ function planInput(
   a: Allocator,
   bytes: number,
   topBytes: number,
-): Omit<PlanInput, "candidates"> {
+  candidates: GatheredExtents,
+  exact: boolean,
+): PlanInput {
   return {
     bytes,
     topBytes,
+    candidates,
+    exact,
     granularity: a.driver.info.granularity,
     budgetLeft: Math.max(a.budget - a.extents.totalBytes, 0),
     mapped: a.extents.totalBytes,
     costs: a.costs,
     growth: a.growth,
-    exact: false,
   };
 }
 
@@ -283,9 +282,14 @@ function isOutOfAddresses(error: unknown): boolean {
 }
 
 /** False if the device has no memory left; other failures are thrown. */
-function tryMap(map: () => void): boolean {
+function tryMap(
+  a: Allocator,
+  planned: Plan,
+  found: GatheredExtents,
+  address: number,
+): boolean {
   try {
-    map();
+    mapPlanned(a, planned, found, address);
     return true;
   } catch (error) {
     if (error instanceof DriverError && error.code === "out-of-memory") {
@@ -302,6 +306,7 @@ export function outOfMemory(
   requested: number,
 ): OutOfMemoryError {
   const { counters, extents, heap, blocks, driver } = a;
+  heap.settle();
   let free = extents.looseBytes;
   let largestFree = 0;
   let stitchable = extents.looseBytes;

@@ -67,6 +67,7 @@ const STATES: Record<number, BlockSnapshot["state"]> = {
 /** The figures of an allocator. */
 export function takeStats(a: Allocator): Stats {
   const { counters, extents, heap, blocks, flushQueue, arena, budget } = a;
+  heap.settle();
   let free = extents.looseBytes;
   let largestFree = 0;
   let stitchable = extents.looseBytes;

@@ -14,6 +14,7 @@ import type { Allocator } from "./allocator.ts";
  */
 export function releaseCached(a: Allocator, wait: boolean): number {
   const { streams, heap, pending, extents, flushQueue, mapper } = a;
+  heap.settle();
   if (wait) pending.wait();
   for (let stream = 0; stream < heap.free.length; stream++) {
     const index = heap.free[stream]!;

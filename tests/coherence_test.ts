@@ -11,25 +11,32 @@ import {
   type Step,
   type WorldOptions,
 } from "./lib/coherence_world.ts";
-import { GRANULE } from "./lib/support.ts";
+import { GRANULE, SINGLE_GRANULES } from "./lib/support.ts";
 
-const STEPS = 13_000;
+const STEPS = 25_000;
 const SOUND_EVERY = 100;
 const SHRINK_MS = 20_000;
 
-const singles = { extentSize: GRANULE, mostExtents: 1024 };
 const roomy = 2 ** 40;
 
 const configurations: WorldOptions[] = [
   {
     name: "small budget",
-    allocator: { budget: 96 * GRANULE, addressSpace: roomy, growth: singles },
+    allocator: {
+      budget: 96 * GRANULE,
+      addressSpace: roomy,
+      growth: SINGLE_GRANULES,
+    },
     device: { tlb: "keeps" },
     mostStreams: 4,
   },
   {
     name: "a TLB that keeps invalid entries",
-    allocator: { budget: 96 * GRANULE, addressSpace: roomy, growth: singles },
+    allocator: {
+      budget: 96 * GRANULE,
+      addressSpace: roomy,
+      growth: SINGLE_GRANULES,
+    },
     device: { tlb: "keeps-invalid" },
     mostStreams: 3,
   },
@@ -39,7 +46,7 @@ const configurations: WorldOptions[] = [
       budget: 96 * GRANULE,
       addressSpace: 512 * GRANULE,
       freshAddresses: 64 * GRANULE,
-      growth: singles,
+      growth: SINGLE_GRANULES,
     },
     device: { tlb: "keeps" },
     mostStreams: 3,
@@ -49,7 +56,7 @@ const configurations: WorldOptions[] = [
     allocator: {
       budget: 64 * GRANULE,
       addressSpace: 80 * GRANULE,
-      growth: singles,
+      growth: SINGLE_GRANULES,
     },
     scarceAddresses: true,
     device: { tlb: "keeps-invalid" },
@@ -76,20 +83,38 @@ const configurations: WorldOptions[] = [
       budget: 96 * GRANULE,
       addressSpace: roomy,
       maxRetired: 4,
-      growth: singles,
+      growth: SINGLE_GRANULES,
     },
     device: { tlb: "keeps-invalid", maxPending: 64 },
     mostStreams: 6,
   },
   {
     name: "one stream",
-    allocator: { budget: 96 * GRANULE, addressSpace: roomy, growth: singles },
+    allocator: {
+      budget: 96 * GRANULE,
+      addressSpace: roomy,
+      growth: SINGLE_GRANULES,
+    },
     device: { tlb: "keeps" },
     mostStreams: 0,
   },
   {
+    name: "an anchor and growth at its usual price",
+    allocator: {
+      budget: 96 * GRANULE,
+      addressSpace: roomy,
+      growth: { extentSize: 2 * GRANULE },
+    },
+    device: { tlb: "keeps" },
+    backend: "cuda",
+    mostStreams: 3,
+  },
+  {
     name: "a device that runs full",
-    allocator: { addressSpace: roomy, growth: singles },
+    allocator: {
+      addressSpace: roomy,
+      growth: { ...SINGLE_GRANULES, growthPriceNs: 0 },
+    },
     device: { tlb: "keeps", totalMemory: 80 * GRANULE },
     mostStreams: 3,
   },
@@ -112,6 +137,7 @@ function failureOf(
       }
     }
     world.finish();
+    return undefined;
   } catch (error) {
     return { error: error as Error, at };
   }

@@ -11,7 +11,7 @@ interface Scenario {
   name: string;
   budget?: number;
   maxRetired?: number;
-  /** Whether a failure leaves everything as it was; else, after a flush, what is live. */
+  /** Whether a failure leaves all as it was; else a flush or relief before it stays done. */
   unchanged: boolean;
   /** Prepares an instance; returns the operation under test. */
   prepare(mb: MoonBright): () => unknown;

@@ -74,7 +74,7 @@ const blockSizes = fc.oneof(
 
 Deno.test("an index agrees with a sorted list", () => {
   const command = fc.record({
-    kind: fc.constantFrom("insert", "insert", "remove", "find"),
+    kind: fc.constantFrom("insert", "insert", "remove", "find", "resize"),
     size: blockSizes,
     which: fc.nat(),
   });
@@ -88,6 +88,8 @@ Deno.test("an index agrees with a sorted list", () => {
           const [id] = ids.splice(which % ids.length, 1);
           index.remove(id!);
           blocks.remove(id!);
+        } else if (kind === "resize" && ids.length > 0) {
+          index.resize(ids[which % ids.length]!, size, size - size % 4096);
         } else {
           assertTightest(index, blocks, ids, size);
         }

@@ -64,7 +64,11 @@ Deno.test("sizes that are none are refused by alloc", () => {
   }
   for (const size of notNumbers) {
     assertRefused(mb, TypeError, () => mb.alloc(size));
-    assertRefused(mb, TypeError, () => mb.alloc(1, { maxSize: size ?? "" as never }));
+    assertRefused(
+      mb,
+      TypeError,
+      () => mb.alloc(1, { maxSize: size ?? "" as never }),
+    );
   }
   assertRefused(
     mb,

@@ -6,6 +6,9 @@ import { type Plan, plan, type PlanInput } from "../../lib/planner.ts";
 import { roundUp } from "../../lib/sizes.ts";
 import { GRANULE } from "./support.ts";
 
+const COSTS = profileOf("cuda").costs;
+const MIB = 2 ** 20;
+
 type Overrides = Partial<Omit<PlanInput, "candidates">> & { sizes?: number[] };
 
 /** A request of `granules` granules under policies that tests can bend. */
@@ -18,20 +21,19 @@ function input(granules: number, overrides: Overrides = {}): PlanInput {
     candidates: { sizes, bytes: sizes.reduce((sum, one) => sum + one, 0) },
     budgetLeft: Infinity,
     mapped: 1024 * GRANULE,
-    costs: CUDA_COSTS,
+    costs: COSTS,
     growth: {
       least: GRANULE,
       extentSize: 4 * GRANULE,
       mostExtents: 8,
       leastStitched: GRANULE,
-      growthPriceNs: 1e9,
+      growthPriceNs: 1e12,
     },
     exact: false,
     ...rest,
   };
 }
 
-const CUDA_COSTS = profileOf("cuda").costs;
 const inGranules = (sizes: readonly number[]) =>
   sizes.map((size) => size / GRANULE);
 
@@ -82,7 +84,9 @@ Deno.test("candidates are stitched in their order, and no more than needed", () 
 });
 
 Deno.test("what candidates lack is created behind them", () => {
-  const planned = plan(input(5, { sizes: [2 * GRANULE], budgetLeft: 3 * GRANULE }))!;
+  const planned = plan(
+    input(5, { sizes: [2 * GRANULE], budgetLeft: 3 * GRANULE }),
+  )!;
   assertEquals([planned.stitch, inGranules(planned.create)], [[0], [3]]);
 });
 
@@ -99,6 +103,29 @@ Deno.test("an exact plan leaves out candidates that are too large", () => {
   assertEquals([planned.stitch, inGranules(planned.create)], [[1, 2], [1]]);
 });
 
+Deno.test("growth is dear or cheap as the policy says", () => {
+  const sizes = new Array<number>(8).fill(GRANULE);
+  const at = (growthPriceNs: number) => {
+    const growth = { ...input(1).growth, extentSize: Infinity, growthPriceNs };
+    return plan(input(8, { sizes, growth }))!.way;
+  };
+  // Eight mappings and unmappings against one extent: what 32 KiB may cost at most.
+  const { map, unmap, create } = COSTS;
+  const more = costNs(map, 8, 8 * GRANULE) + costNs(unmap, 8, 8 * GRANULE) -
+    costNs(map, 1, 8 * GRANULE) - costNs(create, 1, 8 * GRANULE);
+  const even = more / (8 * GRANULE / MIB);
+  assertEquals(at(0), "grow");
+  assertEquals(at(even * 0.99), "grow");
+  assertEquals(at(even * 1.01), "stitch");
+});
+
+Deno.test("what the budget leaves no choice about has no price", () => {
+  const sizes = new Array<number>(8).fill(GRANULE);
+  const growth = { ...input(1).growth, growthPriceNs: 0 };
+  const planned = plan(input(8, { sizes, growth, budgetLeft: 7 * GRANULE }))!;
+  assertEquals(planned.way, "stitch");
+});
+
 const granules = fc.integer({ min: 1, max: 40 });
 const inputs = fc.record({
   units: fc.integer({ min: 1, max: 8 * 60 }),
@@ -110,12 +137,15 @@ const inputs = fc.record({
   least: granules,
   extentSize: fc.oneof(granules, fc.constant(Infinity)),
   mostExtents: fc.integer({ min: 1, max: 32 }),
+  growthPriceNs: fc.oneof(fc.nat(100_000), fc.constant(1e12)),
 }).map((drawn): PlanInput => {
   // A request is only planned if the top does not hold it already.
   const bytes = drawn.exact
     ? roundUp(drawn.units * 512, GRANULE)
     : drawn.units * 512;
-  const topBytes = drawn.exact ? 0 : Math.min(drawn.topUnits * 512, bytes - 512);
+  const topBytes = drawn.exact
+    ? 0
+    : Math.min(drawn.topUnits * 512, bytes - 512);
   return input(0, {
     bytes,
     topBytes,
@@ -128,7 +158,7 @@ const inputs = fc.record({
       extentSize: drawn.extentSize * GRANULE,
       mostExtents: drawn.mostExtents,
       leastStitched: GRANULE,
-      growthPriceNs: 1e9,
+      growthPriceNs: drawn.growthPriceNs,
     },
   });
 });
@@ -168,6 +198,11 @@ Deno.test("a plan covers the request within the budget, by what it was given", (
         costNs(costs.map, stitch.length, stitched) +
         costNs(costs.unmap, stitch.length, stitched);
       assert(Math.abs(planned.expectedNs - parts) <= parts * 1e-12);
+      const priceOf = (one: Plan) =>
+        one.expectedNs + given.growth.growthPriceNs / MIB *
+          one.create.reduce((sum, size) => sum + size, 0);
+      const growing = plan({ ...given, candidates: { sizes: [], bytes: 0 } });
+      assert(!growing || priceOf(planned) <= priceOf(growing) * (1 + 1e-12));
     }),
     { numRuns: 1000 },
   );
@@ -200,9 +235,9 @@ Deno.test("costs add up", () => {
     fc.nat(2 ** 30),
     fc.nat(2 ** 30),
     (a, b, aBytes, bBytes) => {
-      const together = costNs(CUDA_COSTS.map, a + b, aBytes + bBytes);
-      const apart = costNs(CUDA_COSTS.map, a, aBytes) +
-        costNs(CUDA_COSTS.map, b, bBytes);
+      const together = costNs(COSTS.map, a + b, aBytes + bBytes);
+      const apart = costNs(COSTS.map, a, aBytes) +
+        costNs(COSTS.map, b, bBytes);
       assert(Math.abs(together - apart) <= together * 1e-12);
     },
   ));

@@ -38,7 +38,9 @@ Deno.test("a class spans at most a 32nd of its sizes", () => {
 
 Deno.test("sizes below 32 KiB have classes of their own", () => {
   const classes = new Set<number>();
-  for (let size = 512; size < 32 * 1024; size += 512) classes.add(classOf(size));
+  for (let size = 512; size < 32 * 1024; size += 512) {
+    classes.add(classOf(size));
+  }
   assertEquals(classes.size, 63);
 });
 

@@ -74,7 +74,17 @@ Deno.test("parseSize knows binary and decimal units", () => {
 });
 
 Deno.test("parseSize refuses what is no size", () => {
-  const texts = ["", "GiB", "-1", "1.5", "1e3", "1 2", "0.3k", "1PiB", "9999999TiB"];
+  const texts = [
+    "",
+    "GiB",
+    "-1",
+    "1.5",
+    "1e3",
+    "1 2",
+    "0.3k",
+    "1PiB",
+    "9999999TiB",
+  ];
   for (const text of texts) {
     assertThrows(() => parseSize(text), RangeError, `"${text}"`);
   }

@@ -160,7 +160,9 @@ Deno.test("at the arena's end addresses that were flushed serve, not only the to
 
 Deno.test("cached memory gives up its addresses before they run out", () => {
   const { mb } = openModel({ addressSpace: 4 * GRANULE, freshAddresses: 0 });
-  const blocks = [1, 2, 3, 4].map(() => mb.alloc(GRANULE, { maxSize: GRANULE }));
+  const blocks = [1, 2, 3, 4].map(() =>
+    mb.alloc(GRANULE, { maxSize: GRANULE })
+  );
   // Freed growable blocks are not chained, and so lie side by side unmerged.
   for (const block of blocks) block.free();
   assertEquals(mb.alloc(4 * GRANULE).size, 4 * GRANULE);

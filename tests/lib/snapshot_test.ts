@@ -64,7 +64,8 @@ Deno.test("retired mappings show until they are flushed", () => {
   assertEquals(before.retired, [{ address, size: GRANULE, stream: 0 }]);
   assertEquals(before.stats.retired, GRANULE);
   assertEquals(
-    before.extents.filter(({ retiredMappings }) => retiredMappings === 1).length,
+    before.extents.filter(({ retiredMappings }) => retiredMappings === 1)
+      .length,
     1,
   );
   mb.flush({ wait: true });

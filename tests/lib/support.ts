@@ -13,7 +13,14 @@ import { ModelDriver, type ModelOptions } from "../model/model_driver.ts";
 /** The granularity of the model device in these tests. */
 export const GRANULE = 4096;
 
-/** An instance over a model device of its own. Growth comes in single granules. */
+/** Growth in single granules, and only where stitching does not suffice. */
+export const SINGLE_GRANULES = {
+  extentSize: GRANULE,
+  mostExtents: 1024,
+  growthPriceNs: 1e12,
+};
+
+/** An instance over a model device of its own, with `SINGLE_GRANULES`. */
 export function openModel(
   options: MoonBrightOptions = {},
   device: ModelOptions = {},
@@ -44,7 +51,7 @@ function openOver(driver: Driver, options: MoonBrightOptions): MoonBright {
   return new MoonBright(driver, {
     addressSpace: 2 ** 30,
     ...options,
-    growth: { extentSize: GRANULE, mostExtents: 1024, ...options.growth },
+    growth: { ...SINGLE_GRANULES, ...options.growth },
   });
 }
 
@@ -62,8 +69,14 @@ export function assertCode(
 /** What a snapshot says about memory: all of it but clocks and counters of calls. */
 export function memoryOf(mb: MoonBright): unknown {
   const { stats, extents, blocks, retired, arena }: Snapshot = mb.snapshot();
-  const { driver: _calls, ways: _ways, peak: _peak, flushes: _flushes, ...rest } =
-    stats;
+  const {
+    driver: _calls,
+    ways: _ways,
+    planning: _planning,
+    peak: _peak,
+    flushes: _flushes,
+    ...rest
+  } = stats;
   retired.sort((a, b) => a.address - b.address);
   return { stats: rest, extents, blocks, retired, arena };
 }

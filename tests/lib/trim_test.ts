@@ -1,5 +1,11 @@
 import { assertEquals } from "@std/assert";
-import { assertCode, GRANULE, openGated, openModel, preloaded } from "./support.ts";
+import {
+  assertCode,
+  GRANULE,
+  openGated,
+  openModel,
+  preloaded,
+} from "./support.ts";
 
 Deno.test("wholly free extents go back to the device", () => {
   const { mb, model } = openModel();
