@@ -1,9 +1,10 @@
 /**
  * What the policy in `lib/` needs of a device. The shim implements it in
- * `ffi/native_driver.ts`, the model MMU in `tests/model_driver.ts`.
+ * `ffi/native_driver.ts`, the model MMU in `tests/model/`.
  *
- * Addresses and sizes are numbers holding whole bytes below 2^53. Every method
- * throws a `DriverError` on failure and has then changed nothing.
+ * Addresses and sizes are numbers holding whole bytes below 2^53. A method that fails
+ * has changed nothing; it throws a `DriverError`, a `RangeError` for arguments that
+ * make no sense, a `ClosedError` once the driver is closed.
  *
  * @module
  */

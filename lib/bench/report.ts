@@ -5,7 +5,7 @@
  */
 
 import type { DeviceInfo } from "../driver.ts";
-import { type Series, summarize, type Summary } from "./samples.ts";
+import { type Series, summarize, type Summary, type Unit } from "./samples.ts";
 
 /** Where and on what a benchmark ran. */
 export interface BenchEnvironment {
@@ -45,7 +45,7 @@ export function makeReport(
     environment,
     series: series.map((one) => ({
       ...one,
-      summary: summarize(one.samplesNs),
+      summary: summarize(one.samples),
     })),
   };
 }
@@ -56,6 +56,8 @@ export interface ComparisonRow {
   subject: string;
   /** Bytes per request. */
   size: number;
+  /** What the statistics count. */
+  unit: Unit;
   /** Order statistics. */
   summary: Summary;
   /** Median as a multiple of the first subject's median of the same group and size. */
@@ -65,11 +67,11 @@ export interface ComparisonRow {
 /** The rows of a report by group; in each size the first row is what the others relate to. */
 export function compare(report: BenchReport): Map<string, ComparisonRow[]> {
   const groups = new Map<string, ComparisonRow[]>();
-  for (const { group, subject, size, summary } of report.series) {
+  for (const { group, subject, size, unit, summary } of report.series) {
     const rows = groups.get(group) ?? [];
     const first = rows.find((row) => row.size === size);
     const ratio = summary.p50 / (first?.summary ?? summary).p50;
-    rows.push({ subject, size, summary, ratio });
+    rows.push({ subject, size, unit, summary, ratio });
     groups.set(group, rows);
   }
   return groups;

@@ -4,19 +4,24 @@
  * @module
  */
 
+/** What a sample counts. */
+export type Unit = "ns" | "bytes";
+
 /** What was measured, with every sample. */
 export interface Series {
-  /** What was done, such as `reuse` or `plain alloc`. */
-  subject: string;
   /** Group of the measurement, such as `first allocation`. */
   group: string;
+  /** What was done, such as `MoonBright` or `plain alloc`. */
+  subject: string;
   /** Bytes per request, 0 where that has no meaning. */
   size: number;
-  /** Nanoseconds of each sample. */
-  samplesNs: number[];
+  /** What the samples count. */
+  unit: Unit;
+  /** Every sample. */
+  samples: number[];
 }
 
-/** Order statistics of samples, in nanoseconds. */
+/** Order statistics of samples. */
 export interface Summary {
   /** Number of samples. */
   count: number;
@@ -32,6 +37,22 @@ export interface Summary {
   max: number;
 }
 
+/** Puts samples in nanoseconds together with what they are of. */
+export function series(
+  group: string,
+  subject: string,
+  size: number,
+  samplesNs: ArrayLike<number>,
+): Series {
+  return {
+    group,
+    subject,
+    size,
+    unit: "ns",
+    samples: Array.from(samplesNs),
+  };
+}
+
 /**
  * The q-quantile (0 to 1) of sorted samples, by linear interpolation between the two
  * nearest (definition 7 of Hyndman and Fan, "Sample quantiles in statistical
@@ -45,9 +66,9 @@ export function quantile(sorted: ArrayLike<number>, q: number): number {
   return sorted[low]! + (sorted[high]! - sorted[low]!) * (at - low);
 }
 
-/** Summarizes samples in nanoseconds. */
-export function summarize(samplesNs: ArrayLike<number>): Summary {
-  const sorted = Float64Array.from(samplesNs).sort();
+/** Summarizes samples. */
+export function summarize(samples: ArrayLike<number>): Summary {
+  const sorted = Float64Array.from(samples).sort();
   return {
     count: sorted.length,
     p50: quantile(sorted, 0.5),
@@ -58,23 +79,22 @@ export function summarize(samplesNs: ArrayLike<number>): Summary {
   };
 }
 
-/** Times `run` once per sample; `after` runs between samples, untimed. */
-export function timeEach(
-  samples: number,
-  run: () => void,
-  after: () => void = () => {},
-): number[] {
-  const ns: number[] = [];
-  for (let i = 0; i < samples; i++) {
-    const start = performance.now();
-    run();
-    ns.push((performance.now() - start) * 1e6);
-    after();
-  }
-  return ns;
+/** Adds samples of several stages up, round by round. */
+export function addUp(...stages: ArrayLike<number>[]): number[] {
+  return Array.from(
+    stages[0]!,
+    (_, i) => stages.reduce((sum, stage) => sum + stage[i]!, 0),
+  );
 }
 
-/** Times batches of `batch` runs; each sample is the time per run. */
+/** Times one run in nanoseconds. */
+export function timeOnce(run: () => void): number {
+  const start = performance.now();
+  run();
+  return (performance.now() - start) * 1e6;
+}
+
+/** Times batches of runs; each sample is the time per run in nanoseconds. */
 export function timeBatches(
   samples: number,
   batch: number,

@@ -4,20 +4,16 @@
  * @module
  */
 
-import {
-  type BenchContext,
-  benchFirst,
-  benchFreeBehindKernel,
-  benchGrow,
-  benchLaunch,
-  benchReuse,
-  benchSteps,
-  benchStitch,
-  latencySizes,
-} from "../bench/latency.ts";
-import { benchEnvironment } from "../bench/environment.ts";
+import type { BenchContext, Benchmark } from "../bench/context.ts";
+import { benchFirst, benchSteps } from "../bench/first.ts";
+import { benchFree } from "../bench/free.ts";
+import { benchGrow } from "../bench/grow.ts";
+import { benchLaunch } from "../bench/launch.ts";
+import { benchMemory } from "../bench/memory.ts";
 import { type BenchReport, makeReport } from "../bench/report.ts";
+import { benchReuse } from "../bench/reuse.ts";
 import type { Series } from "../bench/samples.ts";
+import { benchStitch } from "../bench/stitch.ts";
 import { asTimedDriver } from "../bench/timed_driver.ts";
 import type { MoonBright } from "../moonbright.ts";
 import { renderBench } from "./bench_report.ts";
@@ -28,19 +24,15 @@ import { ExitCode } from "./exit_codes.ts";
 import { didYouMean } from "./suggest.ts";
 import { UsageError } from "./usage_error.ts";
 
-type Benchmark = (
-  c: BenchContext,
-  available: number,
-) => Series[] | Promise<Series[]>;
-
-const BENCHMARKS: Record<string, Benchmark> = {
-  first: (c, available) => benchFirst(c, latencySizes(available)),
-  steps: (c) => benchSteps(c),
-  reuse: (c, available) => benchReuse(c, latencySizes(available)),
-  grow: (c, available) => benchGrow(c, latencySizes(available)),
-  stitch: (c, available) => benchStitch(c, available),
-  free: (c) => benchFreeBehindKernel(c),
-  launch: (c) => benchLaunch(c),
+const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
+  first: benchFirst,
+  steps: benchSteps,
+  reuse: benchReuse,
+  grow: benchGrow,
+  stitch: benchStitch,
+  free: benchFree,
+  launch: benchLaunch,
+  memory: benchMemory,
 };
 
 /** The command. */
@@ -56,6 +48,7 @@ export const benchCommand: Command = {
   stitch  1 GiB out of scattered extents, beside the bare driver calls
   free    freeing behind a running kernel
   launch  launch latency of kernels while another thread maps memory
+  memory  host memory that the bookkeeping of a million blocks takes
 Every ratio relates to a peer measured in the same run.`,
   flags: [
     DEVICE_FLAG,
@@ -77,7 +70,7 @@ Every ratio relates to a peer measured in the same run.`,
     const names = chosen(context.flags.positionals);
     using mb = openDevice(context);
     const report = makeReport(
-      benchEnvironment(context.host.version, mb.device),
+      context.host.environment(mb.device),
       await measure(context, mb, names),
     );
     context.progress.clear();
@@ -112,19 +105,15 @@ async function measure(
     driver: asTimedDriver(mb.driver),
     spin: busy.kernel("mb_spin"),
     empty: busy.kernel("mb_empty"),
+    available: mb.driver.memoryInfo().free,
     quick: context.flags.on("quick"),
-    progress: (what) => context.progress.update(what),
+    async step(what) {
+      context.progress.update(what);
+      await context.breathe();
+    },
   };
-  const available = mb.driver.memoryInfo().free;
   const series: Series[] = [];
-  for (const name of names) {
-    await context.breathe();
-    series.push(
-      ...await context.until(
-        Promise.resolve(BENCHMARKS[name]!(bench, available)),
-      ),
-    );
-  }
+  for (const name of names) series.push(...await BENCHMARKS[name]!(bench));
   return series;
 }
 

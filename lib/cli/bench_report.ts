@@ -32,15 +32,16 @@ export function renderBench(report: BenchReport, style: Style): string {
   for (const [group, rows] of compare(report)) {
     lines.push("", style.bold(group));
     let lastSize = -1;
-    const cells = rows.map(({ subject, size, summary, ratio }) => {
+    const cells = rows.map(({ subject, size, unit, summary, ratio }) => {
+      const format = unit === "ns" ? formatDuration : formatSize;
       const first = size !== lastSize;
       lastSize = size;
       return [
         first && size > 0 ? formatSize(size) : "",
         subject,
-        formatDuration(summary.p50),
-        formatDuration(summary.p99),
-        formatDuration(summary.max),
+        format(summary.p50),
+        format(summary.p99),
+        format(summary.max),
         String(summary.count),
         first ? "1" : formatRatio(ratio),
       ];
