@@ -6,7 +6,12 @@
 
 import type { DeviceInfo } from "../lib/driver.ts";
 import { MoonBrightError } from "../lib/errors.ts";
-import { type Library, openLibrary, type ShimSymbols } from "./library.ts";
+import {
+  type Library,
+  type LibraryOrigin,
+  openLibrary,
+  type ShimSymbols,
+} from "./library.ts";
 import { NativeDriver } from "./native_driver.ts";
 import { lastErrorText, statusError } from "./status.ts";
 import { Backend, Property, Status } from "./symbols.ts";
@@ -29,6 +34,14 @@ export interface DeviceOptions {
   library?: string;
   /** File or name of the vendor's library; found by itself if left out. */
   vendorLibrary?: string;
+}
+
+/** The shim that was found. */
+export interface FoundLibrary {
+  /** Its file. */
+  path: string;
+  /** How it was found. */
+  origin: LibraryOrigin;
 }
 
 /** A device that was found. */
@@ -61,14 +74,19 @@ const decoder = new TextDecoder();
 export function openDriver(options: DeviceOptions = {}): NativeDriver {
   const wanted = options.device ?? "auto";
   const parsed = wanted === "auto" ? undefined : parseDevice(wanted);
-  const { symbols } = openLibrary(options.library);
+  const library = openLibrary(options.library);
   const vendor = options.vendorLibrary ?? "";
-  if (parsed) return open(symbols, parsed.backend, parsed.ordinal, vendor);
-  const found = probeBackends({ ...options, device: "auto" }).backends
-    .find(({ name, devices }) => name !== "host" && devices.length > 0);
-  return found
-    ? open(symbols, found.name, found.devices[0]!.info.ordinal, vendor)
-    : open(symbols, "host", 0, "");
+  try {
+    if (parsed) return open(library, parsed.backend, parsed.ordinal, vendor);
+    const gpu = probeBackends(options).backends
+      .find(({ name, devices }) => name !== "host" && devices.length > 0);
+    return gpu
+      ? open(library, gpu.name, gpu.devices[0]!.info.ordinal, vendor)
+      : open(library, "host", 0, "");
+  } catch (error) {
+    library[Symbol.dispose]();
+    throw error;
+  }
 }
 
 /**
@@ -78,13 +96,14 @@ export function openDriver(options: DeviceOptions = {}): NativeDriver {
  */
 export function probeBackends(
   options: DeviceOptions = {},
-): { library: Library; backends: FoundBackend[] } {
-  const library = openLibrary(options.library);
+): { library: FoundLibrary; backends: FoundBackend[] } {
+  using library = openLibrary(options.library);
+  const { path, origin } = library;
   const names = Object.keys(BACKENDS) as BackendName[];
   // GPUs first: the order in which "auto" looks.
   names.sort((a, b) => Number(a === "host") - Number(b === "host"));
   return {
-    library,
+    library: { path, origin },
     backends: names.map((name) =>
       probe(library.symbols, name, options.vendorLibrary ?? "")
     ),
@@ -108,11 +127,12 @@ export function parseDevice(
 }
 
 function open(
-  symbols: ShimSymbols,
+  library: Library,
   backend: BackendName,
   ordinal: number,
   vendorLibrary: string,
 ): NativeDriver {
+  const { symbols } = library;
   const info = describe(symbols, backend, ordinal, vendorLibrary);
   const vendor = encoder.encode(vendorLibrary);
   const device = new Uint32Array(1);
@@ -130,7 +150,7 @@ function open(
       `open the device "${backend}:${ordinal}"`,
     );
   }
-  return new NativeDriver(symbols, device[0]!, info);
+  return new NativeDriver(library, device[0]!, info);
 }
 
 function probe(

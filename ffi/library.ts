@@ -24,20 +24,28 @@ export type LibraryOrigin =
   | "beside the module"
   | "cache";
 
-/** An open shim. Never closed: calling into a closed library kills the process. */
-export interface Library {
+/**
+ * A user's hold on the shim. The library is closed with the last one: calling into a
+ * closed library kills the process, so nothing may be called after `dispose`.
+ */
+export interface Library extends Disposable {
   /** Its file. */
-  path: string;
+  readonly path: string;
   /** How it was found. */
-  origin: LibraryOrigin;
+  readonly origin: LibraryOrigin;
   /** Its functions. */
-  symbols: ShimSymbols;
+  readonly symbols: ShimSymbols;
 }
 
-const opened = new Map<string, Library>();
+interface Opened {
+  library: Deno.DynamicLibrary<typeof SYMBOLS>;
+  holds: number;
+}
+
+const opened = new Map<string, Opened>();
 
 /**
- * Finds and opens the shim, building it if need be.
+ * Finds and opens the shim, building it if need be. Dispose of what it returns.
  *
  * @param path the library to use, and no other
  * @throws {MoonBrightError} listing every place tried and why it was not taken
@@ -85,14 +93,32 @@ function openBeside(): Library | string {
 }
 
 function openAt(path: string, origin: LibraryOrigin): Library {
-  const known = opened.get(path);
-  if (known) return { ...known, origin };
-  const library = { path, origin, symbols: load(path, origin) };
-  opened.set(path, library);
-  return library;
+  let known = opened.get(path);
+  if (!known) {
+    known = { library: load(path, origin), holds: 0 };
+    opened.set(path, known);
+  }
+  const entry = known;
+  entry.holds++;
+  let held = true;
+  return {
+    path,
+    origin,
+    symbols: entry.library.symbols,
+    [Symbol.dispose]() {
+      if (!held) return;
+      held = false;
+      if (--entry.holds > 0) return;
+      opened.delete(path);
+      entry.library.close();
+    },
+  };
 }
 
-function load(path: string, origin: LibraryOrigin): ShimSymbols {
+function load(
+  path: string,
+  origin: LibraryOrigin,
+): Deno.DynamicLibrary<typeof SYMBOLS> {
   // The version is asked through a table of its own: an older library may lack symbols.
   let version: number;
   try {
@@ -128,7 +154,7 @@ function load(path: string, origin: LibraryOrigin): ShimSymbols {
     );
   }
   try {
-    return Deno.dlopen(path, SYMBOLS).symbols;
+    return Deno.dlopen(path, SYMBOLS);
   } catch (cause) {
     throw mismatch(path, origin, (cause as Error).message, cause);
   }

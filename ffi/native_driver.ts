@@ -17,7 +17,7 @@ import type {
   VmmTimes,
 } from "../lib/bench/timed_driver.ts";
 import { ClosedError } from "../lib/errors.ts";
-import type { ShimSymbols } from "./library.ts";
+import type { Library, ShimSymbols } from "./library.ts";
 import { asyncStatusError, statusError } from "./status.ts";
 import { AccessFlag, Status } from "./symbols.ts";
 
@@ -33,6 +33,7 @@ const encoder = new TextEncoder();
 export class NativeDriver implements TimedDriver {
   /** Facts about the device. */
   readonly info: DeviceInfo;
+  readonly #library: Library;
   readonly #symbols: ShimSymbols;
   readonly #device: number;
   #closed = false;
@@ -45,9 +46,10 @@ export class NativeDriver implements TimedDriver {
   /** Buffers that other threads use: must not be garbage-collected meanwhile. */
   readonly #lent = new Set<ArrayBufferView[]>();
 
-  /** Made by {@linkcode openDriver}: takes over an open device of the shim. */
-  constructor(symbols: ShimSymbols, device: number, info: DeviceInfo) {
-    this.#symbols = symbols;
+  /** Made by {@linkcode openDriver}: takes over a hold on the shim and an open device of it. */
+  constructor(library: Library, device: number, info: DeviceInfo) {
+    this.#library = library;
+    this.#symbols = library.symbols;
     this.#device = device;
     this.info = info;
   }
@@ -78,7 +80,11 @@ export class NativeDriver implements TimedDriver {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#check(this.#symbols.mb_close(this.#device), "close");
+    try {
+      this.#check(this.#symbols.mb_close(this.#device), "close");
+    } finally {
+      this.#letGo();
+    }
   }
 
   /** Reserves addresses; returns the first. */
@@ -632,7 +638,13 @@ export class NativeDriver implements TimedDriver {
       if (status !== Status.OK) throw asyncStatusError(status, operation);
     } finally {
       this.#lent.delete(buffers);
+      this.#letGo();
     }
+  }
+
+  /** Gives up the shim once no call into it can be on its way. */
+  #letGo(): void {
+    if (this.#closed && this.#lent.size === 0) this.#library[Symbol.dispose]();
   }
 
   #check(status: number, operation: string): void {

@@ -21,10 +21,11 @@ const roomy = 2 ** 40;
 
 const configurations: WorldOptions[] = [
   {
-    name: "small budget",
+    name: "fresh addresses alone",
     allocator: {
       budget: 96 * GRANULE,
       addressSpace: roomy,
+      freshAddresses: roomy,
       growth: SINGLE_GRANULES,
     },
     device: { tlb: "keeps" },
@@ -35,13 +36,14 @@ const configurations: WorldOptions[] = [
     allocator: {
       budget: 96 * GRANULE,
       addressSpace: roomy,
+      freshAddresses: roomy,
       growth: SINGLE_GRANULES,
     },
     device: { tlb: "keeps-invalid" },
     mostStreams: 3,
   },
   {
-    name: "recycled addresses",
+    name: "addresses recycled after a while",
     allocator: {
       budget: 96 * GRANULE,
       addressSpace: 512 * GRANULE,

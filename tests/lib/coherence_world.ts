@@ -132,7 +132,8 @@ export class CoherenceWorld {
     else if (kind < 740) this.#rewrite(a, b, c);
     else if (kind < 790) this.#copyThroughHost(a, b, c);
     else if (kind < 880) this.#resize(a, b, c);
-    else if (kind < 960) this.model.step(a % 24);
+    else if (kind < 940) this.model.step(a % 24);
+    else if (kind < 960) this.#prefetch(a, b);
     else if (kind < 966) this.mb.flush({ wait: a % 2 === 0 });
     else if (kind < 972) this.mb.trim({ wait: a % 2 === 0 });
     else if (kind < 982) this.#openStream();
@@ -301,6 +302,18 @@ export class CoherenceWorld {
     this.#checkTag(one, this.#pick(c >> 8, this.#streams), c);
     if (size > before) {
       this.#writeTag(one, this.#pick(c >> 4, this.#streams), c);
+    }
+  }
+
+  /** Has the device translate an address ahead of any use, as hardware may. */
+  #prefetch(a: number, b: number): void {
+    // A device that keeps invalid entries has a driver that flushes them when it maps.
+    if (this.#options.device.tlb === "keeps-invalid") return;
+    const { base, frontier } = this.mb.allocator.arena;
+    const granules = (frontier - base) / GRANULE;
+    for (let count = 0; count < 8; count++) {
+      const granule = (a + count * b) % Math.max(granules, 1);
+      this.model.prefetch(base + granule * GRANULE);
     }
   }
 
