@@ -23,6 +23,7 @@ import { Mapper } from "./mapper.ts";
 import { PendingFrees } from "./pending.ts";
 import type { GrowthPolicy } from "./planner.ts";
 import { allocateGrowable, allocateSlowly } from "./slow_path.ts";
+import { checkBytes, roundUp } from "./sizes.ts";
 import { Counters } from "./stats.ts";
 import { Streams } from "./streams.ts";
 
@@ -104,15 +105,20 @@ export class Allocator {
     this.maxRetired = options.maxRetired ?? profile.maxRetired;
     this.growth = {
       least: granularity,
-      extentSize: 8 * 1024 ** 2,
+      extentSize: roundUp(8 * 1024 ** 2, granularity),
       mostExtents: 32,
       leastStitched: granularity,
       growthPriceNs: 60_000,
       ...options.growth,
     };
+    checkGrowth(this.growth, granularity);
     this.arena = reserveArena(
       driver,
-      options.addressSpace ?? DEFAULT_RESERVATION,
+      checkBytes(
+        options.addressSpace ?? DEFAULT_RESERVATION,
+        "addressSpace",
+        Number.MAX_SAFE_INTEGER,
+      ),
       granularity,
       options.freshAddresses,
     );
@@ -309,6 +315,31 @@ export class Allocator {
       this.flushQueue.abandon(end, this.growables.remove(id) - end);
     }
     if (!shared) this.heap.release(id, stream);
+  }
+}
+
+/** @throws {RangeError} if a growth policy can't be followed */
+function checkGrowth(growth: GrowthPolicy, granularity: number): void {
+  const { extentSize, least, leastStitched, mostExtents, growthPriceNs } =
+    growth;
+  if (!(extentSize >= granularity) || extentSize % granularity > 0) {
+    throw new RangeError(
+      `Cannot use growth.extentSize: ${extentSize} is no multiple of the granularity, ${granularity} bytes`,
+    );
+  }
+  for (
+    const [name, value] of Object.entries({
+      least,
+      leastStitched,
+      mostExtents,
+      growthPriceNs,
+    })
+  ) {
+    if (!(value >= 0)) {
+      throw new RangeError(
+        `Cannot use growth.${name}: ${value} is not a positive number`,
+      );
+    }
   }
 }
 

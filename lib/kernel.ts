@@ -58,10 +58,10 @@ export function packArguments(args: readonly KernelArgument[]): Uint8Array {
   const view = new DataView(new ArrayBuffer(args.length * 16));
   let offset = 0;
   args.forEach((argument, index) => {
-    const [type, value] = argument instanceof Block
+    const [type, value]: [string, unknown] = argument instanceof Block
       ? ["u64", argument.address]
       : Object.entries(argument ?? {})[0] ?? ["nothing", undefined];
-    const entry = TYPES[type as string];
+    const entry = Object.hasOwn(TYPES, type) ? TYPES[type] : undefined;
     if (!entry) {
       throw new TypeError(
         `Cannot pack argument ${index}: expected a block or one of ${

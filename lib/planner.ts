@@ -95,6 +95,7 @@ export function plan(input: PlanInput): Plan | undefined {
 function worth(plan: Plan, { growth }: PlanInput): number {
   let created = 0;
   for (const size of plan.create) created += size;
+  if (created === 0) return plan.expectedNs;
   return plan.expectedNs + growth.growthPriceNs * (created / MIB);
 }
 

@@ -101,9 +101,14 @@ export function backRange(
 ): Exclude<Way, "reuse"> {
   const attempt = () => {
     const found = gatherExtents(a, stream, bytes, 0);
-    const planned = plan(planInput(a, bytes, 0, found, true));
-    if (!planned || !tryMap(a, planned, found, address)) return undefined;
-    return planned.way;
+    const budget = Math.max(a.budget - a.extents.totalBytes, 0);
+    // With no budget the second time: the device may be full where the budget is not.
+    for (const budgetLeft of budget > 0 ? [budget, 0] : [0]) {
+      const input = planInput(a, bytes, 0, found, true, budgetLeft);
+      const planned = plan(input);
+      if (planned && tryMap(a, planned, found, address)) return planned.way;
+    }
+    return undefined;
   };
   a.streams.pollAll();
   a.pending.settle();
@@ -156,19 +161,24 @@ function mapMore(
   size: number,
   stream: number,
   top: number = extendableTop(a, stream),
+  budgetLeft: number = Math.max(a.budget - a.extents.totalBytes, 0),
 ): Served | undefined {
   const { arena, blocks, heap } = a;
   const topBytes = top === 0 ? 0 : blocks.size[top]!;
   const missing = roundUp(size - topBytes, a.driver.info.granularity);
   const start = performance.now();
   const found = gatherExtents(a, stream, missing, top);
-  const planned = plan(planInput(a, size, topBytes, found, false));
+  const planned = plan(
+    planInput(a, size, topBytes, found, false, budgetLeft),
+  );
   a.counters.planning.count++;
   a.counters.planning.ns += (performance.now() - start) * 1e6;
   if (!planned) return undefined;
   const { mapBytes } = planned;
   // The frontier nears the arena's end: without the top, a flushed range may fit.
-  if (top !== 0 && !arena.extend(mapBytes)) return mapMore(a, size, stream, 0);
+  if (top !== 0 && !arena.extend(mapBytes)) {
+    return mapMore(a, size, stream, 0, budgetLeft);
+  }
   const address = top === 0
     ? takeAddresses(a, mapBytes, "alloc")
     : arena.frontier - mapBytes;
@@ -176,7 +186,8 @@ function mapMore(
   try {
     if (!tryMap(a, planned, found, address)) {
       arena.giveBack(address, mapBytes);
-      return undefined;
+      // The device is full: free extents may still serve, though growing was cheaper.
+      return budgetLeft > 0 ? mapMore(a, size, stream, top, 0) : undefined;
     }
   } catch (error) {
     arena.giveBack(address, mapBytes);
@@ -263,6 +274,7 @@ function planInput(
   topBytes: number,
   candidates: GatheredExtents,
   exact: boolean,
+  budgetLeft: number,
 ): PlanInput {
   return {
     bytes,
@@ -270,7 +282,7 @@ function planInput(
     candidates,
     exact,
     granularity: a.driver.info.granularity,
-    budgetLeft: Math.max(a.budget - a.extents.totalBytes, 0),
+    budgetLeft,
     mapped: a.extents.totalBytes,
     costs: a.costs,
     growth: a.growth,

@@ -15,7 +15,10 @@ import type { Allocator } from "./allocator.ts";
 export function releaseCached(a: Allocator, wait: boolean): number {
   const { streams, heap, pending, extents, flushQueue, mapper } = a;
   heap.settle();
-  if (wait) pending.wait();
+  if (wait) {
+    pending.wait();
+    mergeStreams(a);
+  }
   for (let stream = 0; stream < heap.free.length; stream++) {
     const index = heap.free[stream]!;
     if (index.wholeBytes === 0 && extents.looseBytes === 0) continue;
@@ -39,6 +42,19 @@ export function releaseCached(a: Allocator, wait: boolean): number {
   mapper.release(slots.map((slot) => extents.driverId[slot]!), bytes);
   for (const slot of slots) extents.remove(slot);
   return bytes;
+}
+
+/**
+ * Waits for all streams but the default one and gives it their free blocks: an extent
+ * that lies under free blocks of several streams is wholly free only once they merge.
+ */
+function mergeStreams({ streams, heap }: Allocator): void {
+  for (let stream = 1; stream < heap.free.length; stream++) {
+    const { recorded, open } = streams.clocks[stream]!;
+    if (!open || heap.free[stream]!.count === 0) continue;
+    streams.waitPassed(stream, recorded);
+  }
+  heap.adopt(0);
 }
 
 /** Retires the mappings of all wholly free extents of a stream whose work is done. */

@@ -213,3 +213,92 @@ Deno.test("a request is not lost when the flush that is due fails", () => {
   mb.alloc(5 * GRANULE);
   mb.allocator.assertInvariants();
 });
+
+Deno.test("a refusal by a full device gives the addresses back", () => {
+  const { mb } = openModel({}, { totalMemory: 4 * GRANULE });
+  mb.alloc(2 * GRANULE);
+  const { frontier } = mb.snapshot().arena;
+  for (let round = 0; round < 3; round++) {
+    assertThrows(() => mb.alloc(3 * GRANULE), OutOfMemoryError);
+    assertThrows(
+      () => mb.alloc(3 * GRANULE, { maxSize: 8 * GRANULE }),
+      OutOfMemoryError,
+    );
+    assertEquals(mb.snapshot().arena.frontier, frontier);
+    assertEquals(mb.stats().recyclable, 0);
+  }
+  mb.allocator.assertInvariants();
+});
+
+Deno.test("retired mappings give up their addresses before cached memory is released", () => {
+  const { mb, model } = openModel({ addressSpace: 12 * GRANULE });
+  mb.alloc(4 * GRANULE);
+  const blocks = [1, 2, 3, 4, 5].map(() => mb.alloc(GRANULE));
+  for (const index of [0, 1]) blocks[index]!.free();
+  mb.alloc(3 * GRANULE);
+  assertEquals(mb.stats().retiredMappings, 2);
+  blocks[4]!.free();
+  // From now on what is cached is left alone: the request grows, and needs addresses.
+  mb.allocator.growth.growthPriceNs = 0;
+  mb.alloc(2 * GRANULE);
+  mb.allocator.assertInvariants();
+  assertEquals([mb.stats().flushes, mb.stats().free], [1, GRANULE]);
+  assertEquals(model.counts.releaseExtents, undefined);
+});
+
+Deno.test("loose extents of another stream are not stitched before they may be seen", () => {
+  const { mb, gated } = openGated();
+  mb.alloc(16 * GRANULE);
+  const stream = mb.createStream();
+  const block = mb.alloc(4 * GRANULE, { stream, maxSize: 4 * GRANULE });
+  block.resize(GRANULE);
+  const looseCount = () =>
+    mb.snapshot().extents.filter(({ address }) => address === null).length;
+  mb.alloc(2 * GRANULE);
+  mb.allocator.assertInvariants();
+  assertEquals([looseCount(), mb.stats().ways.stitch.count], [3, 0]);
+  mb.allocator.streams.tick(stream.number);
+  gated.pass(1);
+  mb.alloc(2 * GRANULE);
+  mb.allocator.assertInvariants();
+  assertEquals([looseCount(), mb.stats().ways.stitch.count], [1, 1]);
+});
+
+Deno.test("where the device refuses growth, what is free is stitched though it costs more", () => {
+  const { mb, model } = openModel(
+    { growth: { growthPriceNs: 0 } },
+    { totalMemory: 5 * GRANULE },
+  );
+  const blocks = [1, 2, 3, 4, 5].map(() => mb.alloc(GRANULE));
+  blocks[0]!.free();
+  blocks[2]!.free();
+  const before = model.counts.releaseExtents;
+  const large = mb.alloc(2 * GRANULE);
+  mb.allocator.assertInvariants();
+  assertEquals([large.size, mb.stats().ways.stitch.count], [2 * GRANULE, 1]);
+  assertEquals(model.counts.releaseExtents, before);
+});
+
+Deno.test("a price of infinity grows only by what can't be stitched", () => {
+  const { mb } = openModel({ growth: { growthPriceNs: Infinity } });
+  const blocks = [1, 2, 3].map(() => mb.alloc(GRANULE));
+  blocks[0]!.free();
+  blocks[2]!.free();
+  mb.alloc(2 * GRANULE);
+  assertEquals([mb.stats().ways.stitch.count, mb.stats().mapped], [
+    1,
+    3 * GRANULE,
+  ]);
+});
+
+Deno.test("a growth policy that can't be followed is refused", () => {
+  for (
+    const growth of [
+      { extentSize: 1000 },
+      { extentSize: NaN },
+      { mostExtents: -1 },
+      { growthPriceNs: NaN },
+    ]
+  ) assertThrows(() => openModel({ growth }), RangeError, "growth.");
+  assertThrows(() => openModel({ addressSpace: NaN }), RangeError);
+});
