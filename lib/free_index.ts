@@ -132,14 +132,26 @@ export class FreeIndex {
 
   /** Blocks of at least `size` bytes, class by class upwards. Don't change the index meanwhile. */
   *ascending(size: number): Generator<number> {
-    const blocks = this.#blocks;
-    let sizeClass = this.#nextClass(classOf(size));
-    for (; sizeClass >= 0; sizeClass = this.#nextClass(sizeClass + 1)) {
-      let id = this.#heads[sizeClass]!;
-      for (; id !== 0; id = blocks.listNext[id]!) {
-        if (blocks.size[id]! >= size) yield id;
-      }
+    for (let id = this.first(size); id !== 0; id = this.after(id)) {
+      if (this.#blocks.size[id]! >= size) yield id;
     }
+  }
+
+  /**
+   * The first block in ascending order of classes from the class of `size` on, 0 if
+   * there is none. Within its first class blocks may be smaller than `size`.
+   */
+  first(size: number): number {
+    const sizeClass = this.#nextClass(classOf(size));
+    return sizeClass < 0 ? 0 : this.#heads[sizeClass]!;
+  }
+
+  /** The block behind a listed one in ascending order of classes, 0 if it is the last. */
+  after(id: number): number {
+    const next = this.#blocks.listNext[id]!;
+    if (next !== 0) return next;
+    const sizeClass = this.#nextClass(classOf(this.#blocks.size[id]!) + 1);
+    return sizeClass < 0 ? 0 : this.#heads[sizeClass]!;
   }
 
   /** Throws if the index contradicts itself. For tests. */

@@ -143,11 +143,12 @@ function chooseCovering(
   }
   let spare = bytes - missing;
   if (spare <= 0) return chosen;
-  return chosen.filter((index) => {
-    if (sizes[index]! > spare) return true;
-    spare -= sizes[index]!;
-    return false;
-  });
+  const needed: number[] = [];
+  for (const index of chosen) {
+    if (sizes[index]! > spare) needed.push(index);
+    else spare -= sizes[index]!;
+  }
+  return needed;
 }
 
 /** The candidates to stitch, in order of preference, that together fit into `missing` bytes. */

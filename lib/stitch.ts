@@ -52,14 +52,6 @@ export function gatherExtents(
     sizes: [],
     bytes: 0,
   };
-  const take = (slot: number, holder: number) => {
-    const size = extents.size[slot]!;
-    if (size < least) return;
-    found.slots.push(slot);
-    found.holders.push(holder);
-    found.sizes.push(size);
-    found.bytes += size;
-  };
   for (const slot of extents.loose) {
     if (found.bytes >= bytes) return found;
     const visible = streams.isVisibleTo(
@@ -67,21 +59,40 @@ export function gatherExtents(
       extents.lastStream[slot]!,
       extents.lastEpoch[slot]!,
     );
-    if (visible) take(slot, 0);
+    if (visible) addCandidate(found, slot, 0, extents.size[slot]!, least);
   }
-  for (const id of heap.index(stream).ascending(a.driver.info.granularity)) {
-    if (found.bytes >= bytes) break;
+  const index = heap.index(stream);
+  if (index.wholeBytes === 0) return found;
+  // Steps from block to block rather than a generator: hundreds of steps, on the way of
+  // a request.
+  let id = index.first(a.driver.info.granularity);
+  for (; id !== 0 && found.bytes < bytes; id = index.after(id)) {
     if (blocks.whole[id] === 0 || id === except) continue;
     const start = blocks.address[id]!;
     const end = extents.wholeEnd(start + blocks.size[id]!);
-    for (let at = extents.wholeStart(start); at < end;) {
+    let at = extents.wholeStart(start);
+    while (at < end && found.bytes < bytes) {
       const slot = extents.at(at);
-      take(slot, id);
-      at += extents.size[slot]!;
-      if (found.bytes >= bytes) break;
+      const size = extents.size[slot]!;
+      addCandidate(found, slot, id, size, least);
+      at += size;
     }
   }
   return found;
+}
+
+function addCandidate(
+  found: GatheredExtents,
+  slot: number,
+  holder: number,
+  size: number,
+  least: number,
+): void {
+  if (size < least) return;
+  found.slots.push(slot);
+  found.holders.push(holder);
+  found.sizes.push(size);
+  found.bytes += size;
 }
 
 /**
