@@ -9,6 +9,7 @@ import {
   type MoonBrightOptions,
 } from "../lib/moonbright.ts";
 import { calibrate } from "../lib/calibrate.ts";
+import { rehearse } from "../lib/rehearsal.ts";
 import { type DeviceOptions, openDriver } from "./devices.ts";
 import type { NativeDriver } from "./native_driver.ts";
 
@@ -32,8 +33,8 @@ export class MoonBright extends Instance {
 
   /**
    * Opens a device: by default the first GPU or, if there is none, the host backend.
-   * Builds the native library on first use. Measures the driver's calls for a few
-   * milliseconds, unless `costs` are given.
+   * Builds the native library on first use. Takes some 30 ms to have its code
+   * compiled and the driver's calls measured, unless `costs` are given.
    *
    * @throws {RangeError} if an option is out of range
    * @throws {MoonBrightError} if library or device are missing; the message says what to do
@@ -42,7 +43,10 @@ export class MoonBright extends Instance {
     const driver = openDriver(options);
     try {
       const mb = new MoonBright(driver, options);
-      if (options.costs === undefined) calibrate(mb.allocator);
+      if (options.costs === undefined) {
+        rehearse();
+        calibrate(mb.allocator);
+      }
       return mb;
     } catch (error) {
       driver.close();

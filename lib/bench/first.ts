@@ -7,7 +7,7 @@ import {
   observeCalls,
   sampleCount,
 } from "./context.ts";
-import { addUp, type Series, series, timeOnce } from "./samples.ts";
+import { type Series, series, timeOnce } from "./samples.ts";
 
 /**
  * First allocation with nothing cached, beside plain allocation, the pool when empty,
@@ -23,6 +23,9 @@ export async function benchFirst(c: BenchContext): Promise<Series[]> {
     const ours: number[] = [];
     const alloc: number[] = [];
     const free: number[] = [];
+    const raw: number[] = [];
+    const { granularity } = mb.device;
+    const extent = Math.ceil(size / granularity) * granularity;
     // Alternates with the peer, so that a drift of the machine hits both alike.
     for (let i = 0; i < n + warmUp; i++) {
       await c.step(`first allocation of ${size} bytes`);
@@ -36,7 +39,10 @@ export async function benchFirst(c: BenchContext): Promise<Series[]> {
       mb.trim();
       letScrub(size);
       const plain = driver.timePlain(size, 1);
+      letScrub(size);
+      const calls = driver.timeVmm(extent, extent, 1);
       if (i < warmUp) continue;
+      raw.push(calls.createNs[0]! + calls.mapNs[0]! + calls.accessNs[0]!);
       ours.push(ns);
       alloc.push(plain.allocNs[0]!);
       free.push(plain.freeNs[0]!);
@@ -50,11 +56,7 @@ export async function benchFirst(c: BenchContext): Promise<Series[]> {
       const pool = driver.timePool(size, 0, false, n);
       all.push(series(group, "pool alloc, cold", size, pool.allocNs));
     }
-    const { granularity } = mb.device;
-    const extent = Math.ceil(size / granularity) * granularity;
-    const raw = driver.timeVmm(extent, extent, n);
-    const calls = addUp(raw.createNs, raw.mapNs, raw.accessNs);
-    all.push(series(group, "raw calls, one extent", size, calls));
+    all.push(series(group, "raw calls, one extent", size, raw));
   }
   return all;
 }

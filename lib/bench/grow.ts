@@ -20,6 +20,7 @@ export async function benchGrow(c: BenchContext): Promise<Series[]> {
     const n = sampleCount(c, 20);
     mb.trim();
     const base = mb.alloc(2 * size);
+    const plain: number[] = [];
     const samples: number[] = [];
     for (let i = 0; i < n; i++) {
       await c.step(`growth by ${size} bytes`);
@@ -29,12 +30,12 @@ export async function benchGrow(c: BenchContext): Promise<Series[]> {
       }));
       block!.free();
       mb.trim();
+      plain.push(driver.timePlain(size, 1).allocNs[0]!);
     }
     base.free();
     mb.trim();
-    const { allocNs } = driver.timePlain(size, n);
     all.push(
-      series(group, "plain alloc", size, allocNs),
+      series(group, "plain alloc", size, plain),
       series(group, "MoonBright", size, samples),
     );
   }
