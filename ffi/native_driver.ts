@@ -40,6 +40,7 @@ export class NativeDriver implements TimedDriver {
   /** Reused by calls that return a number or two. */
   readonly #number = new Float64Array(2);
   readonly #id = new Uint32Array(1);
+  readonly #flag = new Int32Array(1);
   #sizes = new Float64Array(64);
   #addresses = new Float64Array(64);
   #ids = new Uint32Array(64);
@@ -425,6 +426,108 @@ export class NativeDriver implements TimedDriver {
         checkId(stream, "a stream"),
       ),
       "copy on the device",
+    );
+  }
+
+  /** Allocates page-locked memory that the device uses at the same address. */
+  allocPinned(bytes: number): number {
+    const s = this.#open("allocate page-locked memory");
+    this.#check(
+      s.mb_host_alloc(this.#device, bytes, this.#number),
+      "allocate page-locked memory",
+    );
+    return this.#number[0]!;
+  }
+
+  /** Frees page-locked memory after all work of the device. */
+  freePinned(address: number): void {
+    const s = this.#open("free page-locked memory");
+    this.#check(
+      s.mb_host_free(this.#device, address),
+      "free page-locked memory",
+    );
+  }
+
+  /** Copies bytes into page-locked memory at once. */
+  writePinned(address: number, source: Uint8Array): void {
+    const s = this.#open("write page-locked memory");
+    this.#check(
+      s.mb_host_write(
+        this.#device,
+        address,
+        source as Uint8Array<ArrayBuffer>,
+        source.byteLength,
+      ),
+      "write page-locked memory",
+    );
+  }
+
+  /** Copies bytes out of page-locked memory at once. */
+  readPinned(destination: Uint8Array, address: number): void {
+    const s = this.#open("read page-locked memory");
+    this.#check(
+      s.mb_host_read(
+        this.#device,
+        destination as Uint8Array<ArrayBuffer>,
+        address,
+        destination.byteLength,
+      ),
+      "read page-locked memory",
+    );
+  }
+
+  /** Makes a stream note its work for a graph. */
+  beginCapture(stream: number): void {
+    const s = this.#open("capture");
+    this.#check(
+      s.mb_capture_begin(this.#device, checkId(stream, "a stream")),
+      "begin a capture",
+    );
+  }
+
+  /** Ends a stream's capture; returns the graph. */
+  endCapture(stream: number): number {
+    const s = this.#open("capture");
+    this.#check(
+      s.mb_capture_end(this.#device, checkId(stream, "a stream"), this.#id),
+      "end a capture",
+    );
+    return this.#id[0]!;
+  }
+
+  /** Whether a stream is capturing. */
+  isCapturing(stream: number): boolean {
+    const s = this.#open("ask about a capture");
+    this.#check(
+      s.mb_capture_status(
+        this.#device,
+        checkId(stream, "a stream"),
+        this.#flag,
+      ),
+      "ask about a capture",
+    );
+    return this.#flag[0] === 1;
+  }
+
+  /** Launches a graph. */
+  launchGraph(graph: number, stream: number): void {
+    const s = this.#open("launch a graph");
+    this.#check(
+      s.mb_graph_launch(
+        this.#device,
+        checkId(graph, "a graph"),
+        checkId(stream, "a stream"),
+      ),
+      "launch a graph",
+    );
+  }
+
+  /** Destroys a graph. */
+  destroyGraph(graph: number): void {
+    const s = this.#open("destroy a graph");
+    this.#check(
+      s.mb_graph_destroy(this.#device, checkId(graph, "a graph")),
+      "destroy a graph",
     );
   }
 

@@ -353,6 +353,77 @@ export const SYMBOLS = {
     ],
     result: "i32",
   },
+  mb_host_alloc: {
+    parameters: [
+      "u32", // uint32_t device
+      "f64", // double bytes
+      "buffer", // double *address
+    ],
+    result: "i32",
+  },
+  mb_host_free: {
+    parameters: [
+      "u32", // uint32_t device
+      "f64", // double address
+    ],
+    result: "i32",
+  },
+  mb_host_write: {
+    parameters: [
+      "u32", // uint32_t device
+      "f64", // double address
+      "buffer", // const uint8_t *source
+      "f64", // double bytes
+    ],
+    result: "i32",
+  },
+  mb_host_read: {
+    parameters: [
+      "u32", // uint32_t device
+      "buffer", // uint8_t *destination
+      "f64", // double address
+      "f64", // double bytes
+    ],
+    result: "i32",
+  },
+  mb_capture_begin: {
+    parameters: [
+      "u32", // uint32_t device
+      "u32", // uint32_t stream
+    ],
+    result: "i32",
+  },
+  mb_capture_end: {
+    parameters: [
+      "u32", // uint32_t device
+      "u32", // uint32_t stream
+      "buffer", // uint32_t *graph
+    ],
+    result: "i32",
+  },
+  mb_capture_status: {
+    parameters: [
+      "u32", // uint32_t device
+      "u32", // uint32_t stream
+      "buffer", // int32_t *capturing
+    ],
+    result: "i32",
+  },
+  mb_graph_launch: {
+    parameters: [
+      "u32", // uint32_t device
+      "u32", // uint32_t graph
+      "u32", // uint32_t stream
+    ],
+    result: "i32",
+  },
+  mb_graph_destroy: {
+    parameters: [
+      "u32", // uint32_t device
+      "u32", // uint32_t graph
+    ],
+    result: "i32",
+  },
   mb_plain_alloc: {
     parameters: [
       "u32", // uint32_t device
@@ -454,7 +525,7 @@ export const SYMBOLS = {
 } as const satisfies Deno.ForeignLibraryInterface;
 
 /** Version of the interface that this table was written for: `MB_ABI_VERSION`. */
-export const ABI_VERSION = 1;
+export const ABI_VERSION = 2;
 
 /** What a call returned: `MbStatus`. */
 export const Status = {

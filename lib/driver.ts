@@ -67,7 +67,7 @@ export interface Driver {
 
   /** Bytes free and in all, as the driver sees the device now. */
   memoryInfo(): { free: number; total: number };
-  /** Waits for all work on the device. */
+  /** Waits for all work on the device; refused while a stream is capturing. */
   synchronize(): void;
   /** Releases everything the driver still holds for this instance. Never throws twice. */
   close(): void;
@@ -89,7 +89,7 @@ export interface Driver {
 
   /** Makes a stream; 0 is the default stream and always exists. */
   createStream(): number;
-  /** Destroys a stream after its work. */
+  /** Destroys a stream after its work; a capture of its own ends without a graph. */
   destroyStream(stream: number): void;
   /** Waits for a stream. */
   synchronizeStream(stream: number): void;
@@ -129,6 +129,42 @@ export interface Driver {
     bytes: number,
     stream: number,
   ): void;
+
+  /**
+   * Allocates page-locked memory of the host that kernels, fills and copies use at the same
+   * address as device memory; what it holds at first is left open.
+   */
+  allocPinned(bytes: number): number;
+  /** Frees page-locked memory after all work of the device; refused during a capture. */
+  freePinned(address: number): void;
+  /**
+   * Copies bytes into page-locked memory at once, in no stream's order: the caller knows
+   * that no work is using the range.
+   */
+  writePinned(address: number, source: Uint8Array): void;
+  /** Copies bytes out of page-locked memory at once, in no stream's order. */
+  readPinned(destination: Uint8Array, address: number): void;
+
+  /**
+   * Makes a stream note fills, copies on the device and launches for a graph instead of
+   * doing them. Whatever else uses the stream meanwhile, or waits for the whole device, is
+   * refused with a `RangeError`, and the capture goes on. The default stream can't capture.
+   */
+  beginCapture(stream: number): void;
+  /** Ends a stream's capture, also when it fails; returns the graph of what was noted. */
+  endCapture(stream: number): number;
+  /** Whether a stream is capturing. */
+  isCapturing(stream: number): boolean;
+  /**
+   * Does what a graph holds, in the stream's order and after the graph's launches so far.
+   * All memory that it uses must be there as when it was captured.
+   */
+  launchGraph(graph: number, stream: number): void;
+  /**
+   * Destroys a graph; launches under way go on. Until then no module whose kernels it holds
+   * can be unloaded.
+   */
+  destroyGraph(graph: number): void;
 
   /** Loads a module image: PTX, a code object, or a shared object for the host. */
   loadModule(image: Uint8Array): number;

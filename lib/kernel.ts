@@ -105,11 +105,15 @@ export class Module {
     return kernel;
   }
 
-  /** Unloads the module. Its kernels must have finished. */
+  /**
+   * Unloads the module. Its kernels must have finished.
+   *
+   * @throws {RangeError} if graphs still hold kernels of it, or a stream is capturing
+   */
   close(): void {
     if (!this.#open || this.#owner.closed) return;
-    this.#open = false;
     this.#owner.driver.unloadModule(this.#id);
+    this.#open = false;
   }
 
   /** Closes the module. */

@@ -94,9 +94,11 @@ export class PendingFrees {
     const waiting: PendingFree[] = [];
     const done: PendingFree[] = [];
     for (const free of this.#frees) {
-      const passed = free.waits.every(({ stream, epoch }) =>
-        streams.isPassed(stream, epoch)
-      );
+      const passed = free.waits.every(({ stream, epoch }) => {
+        // A stream that was capturing then could not record the event.
+        streams.ensureTicked(stream, epoch);
+        return streams.isPassed(stream, epoch);
+      });
       (passed ? done : waiting).push(free);
     }
     this.#frees = waiting;

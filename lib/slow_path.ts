@@ -257,6 +257,7 @@ function joinOthers(a: Allocator, stream: number): boolean {
   let joined = false;
   for (let other = 0; other < streams.count; other++) {
     if (other === stream || !streams.clocks[other]!.open) continue;
+    if (!streams.canJoin(stream, other)) continue;
     const looseThere = [...extents.loose].some((slot) =>
       extents.lastStream[slot] === other
     );

@@ -5,6 +5,7 @@
  */
 
 import { ClosedError } from "./errors.ts";
+import { Graph } from "./graph.ts";
 import type { MoonBright } from "./moonbright.ts";
 
 /** A queue of work on a device: what is put into it runs in order. */
@@ -61,6 +62,65 @@ export class Stream {
       throw error;
     }
     return event;
+  }
+
+  /** Whether the stream is capturing: what is put into it is noted for a graph. */
+  get capturing(): boolean {
+    return this.#owner.driver.isCapturing(this.driverId("ask about a capture"));
+  }
+
+  /**
+   * Makes a graph of the fills, copies on the device and launches that a function puts
+   * into the stream; they are not done before the graph is launched.
+   *
+   * Meanwhile the stream can be neither waited for nor used by events, graphs or copies
+   * from and to the host, and nothing can wait for the whole device. A block of another
+   * stream must have been used on this one before. Allocating goes on as ever.
+   *
+   * @example
+   * ```ts
+   * import { MoonBright } from "@moonbright/moonbright";
+   *
+   * using mb = MoonBright.open({ device: "host" });
+   * using stream = mb.createStream();
+   * using block = mb.alloc(1024, { stream });
+   * using graph = stream.capture(() => block.fill(0));
+   * for (let step = 0; step < 100; step++) graph.launch();
+   * ```
+   *
+   * @throws {RangeError} if it is the default stream, or capturing already
+   * @throws {TypeError} if the function returns a promise; its work is not captured
+   * @throws {DriverError} code `unsupported` if the driver has no graphs
+   */
+  capture(work: () => void): Graph {
+    this.driverId("capture");
+    const { streams } = this.#owner.allocator;
+    streams.beginCapture(this.#number);
+    let result: unknown;
+    try {
+      result = work();
+    } catch (error) {
+      this.#abandonCapture();
+      throw error;
+    }
+    if (result instanceof Promise) {
+      this.#abandonCapture();
+      throw new TypeError(
+        "Cannot capture: the function must put its work into the stream " +
+          "before it returns, but it returned a promise",
+      );
+    }
+    return new Graph(this, streams.endCapture(this.#number));
+  }
+
+  /** Ends a capture that failed; why it failed matters more than how that goes. */
+  #abandonCapture(): void {
+    const { allocator, driver } = this.#owner;
+    try {
+      driver.destroyGraph(allocator.streams.endCapture(this.#number));
+    } catch {
+      // A stream or instance that was closed meanwhile has ended it.
+    }
   }
 
   /** Waits for the stream and destroys it; its blocks then follow the default stream. */

@@ -22,6 +22,8 @@ export interface StreamClock {
   driverId: number;
   /** Whether the slot is in use. */
   open: boolean;
+  /** Whether it is capturing: no event can be recorded in it until that ends. */
+  capturing: boolean;
   /** Events recorded so far. */
   recorded: number;
   /** Number of the last event known to have passed. */
@@ -72,8 +74,30 @@ export class Streams {
     for (const other of this.clocks) other.waited.delete(stream);
   }
 
-  /** Records an event at the stream's tail; returns its number. */
+  /** Makes a stream capture. */
+  beginCapture(stream: number): void {
+    const clock = this.clocks[stream]!;
+    this.#driver.beginCapture(clock.driverId);
+    clock.capturing = true;
+  }
+
+  /** Ends a stream's capture; returns the driver's id of the graph. */
+  endCapture(stream: number): number {
+    const clock = this.clocks[stream]!;
+    clock.capturing = false;
+    return this.#driver.endCapture(clock.driverId);
+  }
+
+  /**
+   * Records an event at the stream's tail; returns its number. In a stream that is
+   * capturing nothing is recorded, and the number is the next event's.
+   */
   tick(stream: number): number {
+    const { capturing, recorded } = this.clocks[stream]!;
+    return capturing ? recorded + 1 : this.#record(stream);
+  }
+
+  #record(stream: number): number {
     const clock = this.clocks[stream]!;
     const event = this.#events.pop() ?? this.#driver.createEvent();
     try {
@@ -86,7 +110,7 @@ export class Streams {
     return clock.recorded;
   }
 
-  /** Makes sure that an event after the given epoch is recorded. */
+  /** Makes sure that an event after the given epoch is recorded, as soon as it can be. */
   ensureTicked(stream: number, epoch: number): void {
     if (this.clocks[stream]!.recorded <= epoch) this.tick(stream);
   }
@@ -121,7 +145,10 @@ export class Streams {
       (this.clocks[stream]!.waited.get(other) ?? 0) > epoch;
   }
 
-  /** Waits on the host until all uses with this epoch on the stream are done. */
+  /**
+   * Waits on the host until all uses with this epoch on the stream are done. While the
+   * stream is capturing they may be left, and still not have passed.
+   */
   waitPassed(stream: number, epoch: number): void {
     if (this.isPassed(stream, epoch)) return;
     this.ensureTicked(stream, epoch);
@@ -141,9 +168,18 @@ export class Streams {
     clock.completed = ++clock.recorded;
   }
 
-  /** Makes later work of `stream` wait, on the device, for everything on `other` so far. */
+  /** Whether one of two streams can wait for the other now. */
+  canJoin(stream: number, other: number): boolean {
+    return !this.clocks[stream]!.capturing && !this.clocks[other]!.capturing;
+  }
+
+  /**
+   * Makes later work of `stream` wait, on the device, for everything on `other` so far.
+   *
+   * @throws {RangeError} if one of them is capturing
+   */
   join(stream: number, other: number): void {
-    const number = this.tick(other);
+    const number = this.#record(other);
     const { outstanding } = this.clocks[other]!;
     const clock = this.clocks[stream]!;
     this.#driver.waitEvent(
@@ -178,6 +214,7 @@ function newClock(driverId: number): StreamClock {
   return {
     driverId,
     open: true,
+    capturing: false,
     recorded: 0,
     completed: 0,
     waited: new Map(),

@@ -62,8 +62,8 @@ Allocation *allocations_remove(Allocations *allocations, AllocationKind kind, ui
   return found;
 }
 
-bool allocations_contain(const Allocations *allocations, uint64_t address, uint64_t size) {
-  const Allocation *node = allocations->root, *below = NULL;
+Allocation *allocations_find(const Allocations *allocations, uint64_t address, uint64_t size) {
+  Allocation *node = allocations->root, *below = NULL;
   while (node) {
     if (node->address <= address) {
       below = node;
@@ -72,6 +72,6 @@ bool allocations_contain(const Allocations *allocations, uint64_t address, uint6
       node = node->lower;
     }
   }
-  return below && address - below->address < below->size &&
-         size <= below->size - (address - below->address);
+  if (!below || address - below->address >= below->size) return NULL;
+  return size <= below->size - (address - below->address) ? below : NULL;
 }

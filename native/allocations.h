@@ -1,19 +1,22 @@
-/* Live allocations of the driver's own allocators, by address, so that data calls can
- * tell whether a range lies inside one. A treap: the n-th step of a replay must not cost
- * more for all that is live. The owner locks it. */
+/* Live allocations of the driver's own allocators and of page-locked host memory, by
+ * address, so that data calls can tell whether a range lies inside one. A treap: the n-th
+ * step of a replay must not cost more for all that is live. The owner locks it. */
 #ifndef MOONBRIGHT_ALLOCATIONS_H
 #define MOONBRIGHT_ALLOCATIONS_H
 
-#include <stdbool.h>
-
 #include "error.h"
 
-typedef enum AllocationKind { ALLOCATION_PLAIN, ALLOCATION_POOL } AllocationKind;
+typedef enum AllocationKind {
+  ALLOCATION_PLAIN,
+  ALLOCATION_POOL,
+  ALLOCATION_PINNED, /* of the host, used by the device too */
+} AllocationKind;
 
 typedef struct Allocation {
   uint64_t address, size, rank;
   struct Allocation *lower, *higher;
   AllocationKind kind;
+  uint32_t copies; /* of the host's that go on in it, if it is page-locked */
 } Allocation;
 
 /* A zeroed one is empty. */
@@ -24,6 +27,7 @@ typedef struct Allocations {
 void allocations_insert(Allocations *allocations, Allocation *allocation);
 /* Null unless an allocation of that kind begins at the address. */
 Allocation *allocations_remove(Allocations *allocations, AllocationKind kind, uint64_t address);
-bool allocations_contain(const Allocations *allocations, uint64_t address, uint64_t size);
+/* The allocation that holds the whole range, or null. */
+Allocation *allocations_find(const Allocations *allocations, uint64_t address, uint64_t size);
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef MOONBRIGHT_BACKEND_H
 #define MOONBRIGHT_BACKEND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "error.h"
@@ -63,6 +64,20 @@ typedef struct MbBackend {
   int32_t (*copy_out)(void *self, uint8_t *staged, uint64_t source, size_t bytes, void *stream);
   int32_t (*copy)(void *self, uint64_t destination, uint64_t source, uint64_t bytes,
                   void *stream);
+
+  /* Host memory that the device uses at the same address. */
+  int32_t (*pinned_alloc)(void *self, uint64_t size, uint64_t *address);
+  int32_t (*pinned_free)(void *self, uint64_t address, uint64_t size);
+
+  /* What reaches a capturing stream is fill, copy and launch alone; a stream captures when
+   * capture_end is called, and not when capture_begin is. */
+  int32_t (*capture_begin)(void *self, void *stream);
+  int32_t (*capture_status)(void *self, void *stream, bool *capturing);
+  /* graph: null to throw away what was captured. */
+  int32_t (*capture_end)(void *self, void *stream, void **graph);
+  int32_t (*graph_launch)(void *self, void *graph, void *stream);
+  /* Its launches may still be under way. */
+  int32_t (*graph_destroy)(void *self, void *graph);
 
   int32_t (*module_load)(void *self, const uint8_t *image, size_t bytes, void **module);
   int32_t (*module_unload)(void *self, void *module);

@@ -64,6 +64,15 @@ int32_t cuda_copy_out(void *self, uint8_t *staged, uint64_t source, size_t bytes
 int32_t cuda_copy(void *self, uint64_t destination, uint64_t source, uint64_t bytes,
                   void *stream);
 
+int32_t cuda_pinned_alloc(void *self, uint64_t size, uint64_t *address);
+int32_t cuda_pinned_free(void *self, uint64_t address, uint64_t size);
+
+int32_t cuda_capture_begin(void *self, void *stream);
+int32_t cuda_capture_status(void *self, void *stream, bool *capturing);
+int32_t cuda_capture_end(void *self, void *stream, void **graph);
+int32_t cuda_graph_launch(void *self, void *graph, void *stream);
+int32_t cuda_graph_destroy(void *self, void *graph);
+
 int32_t cuda_module_load(void *self, const uint8_t *image, size_t bytes, void **module);
 int32_t cuda_module_unload(void *self, void *module);
 int32_t cuda_function(void *self, void *module, const char *name, void **function);

@@ -16,6 +16,8 @@ typedef struct CuEventOpaque *CuEvent;
 typedef struct CuModuleOpaque *CuModule;
 typedef struct CuFunctionOpaque *CuFunction;
 typedef struct CuPoolOpaque *CuPool;
+typedef struct CuGraphOpaque *CuGraph;
+typedef struct CuGraphExecOpaque *CuGraphExec;
 
 enum {
   CU_SUCCESS = 0,
@@ -39,6 +41,7 @@ enum {
   CU_ERROR_LAUNCH_FAILED = 719,
   CU_ERROR_NOT_PERMITTED = 800,
   CU_ERROR_NOT_SUPPORTED = 801,
+  CU_ERROR_CAPTURE_INVALIDATED = 901,
 };
 
 enum {
@@ -60,6 +63,9 @@ enum {
   CU_JIT_ERROR_LOG = 5,
   CU_JIT_ERROR_LOG_BYTES = 6,
   CU_POOL_RELEASE_THRESHOLD = 4,
+  CU_HOST_PORTABLE = 1,
+  CU_HOST_DEVICE_MAP = 2,
+  CU_CAPTURE_RELAXED = 2,
 };
 
 #define CU_LAUNCH_END ((void *)0)
@@ -117,6 +123,8 @@ _Static_assert(sizeof(CuPoolProperties) == 88, "the driver's layout");
   X(cuMemFree, "cuMemFree_v2", (CuPointer address))                                            \
   X(cuMemHostAlloc, "cuMemHostAlloc", (void **memory, size_t bytes, unsigned flags))           \
   X(cuMemFreeHost, "cuMemFreeHost", (void *memory))                                            \
+  X(cuMemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2",                                 \
+    (CuPointer *address, void *memory, unsigned flags))                                        \
   X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                 \
     (CuPointer destination, const void *source, size_t bytes, CuStream stream))                \
   X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2",                                                 \
@@ -174,12 +182,30 @@ _Static_assert(sizeof(CuPoolProperties) == 88, "the driver's layout");
     (CuPointer *address, size_t bytes, CuPool pool, CuStream stream))                          \
   X(cuMemFreeAsync, "cuMemFreeAsync", (CuPointer address, CuStream stream))
 
+/* All or none: drivers before 10.1 have no graphs that a program may capture relaxed. */
+#define CUDA_GRAPH_SYMBOLS(X)                                                                  \
+  X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (CuStream stream, int mode))              \
+  X(cuStreamEndCapture, "cuStreamEndCapture", (CuStream stream, CuGraph *graph))               \
+  X(cuStreamIsCapturing, "cuStreamIsCapturing", (CuStream stream, int *status))                \
+  X(cuGraphLaunch, "cuGraphLaunch", (CuGraphExec exec, CuStream stream))                       \
+  X(cuGraphExecDestroy, "cuGraphExecDestroy", (CuGraphExec exec))                              \
+  X(cuGraphDestroy, "cuGraphDestroy", (CuGraph graph))
+
+/* One of them is enough: the first came with 11.4, the second is older. */
+#define CUDA_INSTANTIATE_SYMBOLS(X)                                                            \
+  X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags",                                \
+    (CuGraphExec *exec, CuGraph graph, unsigned long long flags))                              \
+  X(cuGraphInstantiate, "cuGraphInstantiate_v2",                                               \
+    (CuGraphExec *exec, CuGraph graph, void **error_node, char *log, size_t log_bytes))
+
 typedef struct CudaApi {
 #define CUDA_MEMBER(member, name, parameters) CuResult(*member) parameters;
   CUDA_SYMBOLS(CUDA_MEMBER)
   CUDA_POOL_SYMBOLS(CUDA_MEMBER)
+  CUDA_GRAPH_SYMBOLS(CUDA_MEMBER)
+  CUDA_INSTANTIATE_SYMBOLS(CUDA_MEMBER)
 #undef CUDA_MEMBER
-  int has_pools;
+  int has_pools, has_graphs;
   CuResult initialized; /* what cuInit said */
 } CudaApi;
 

@@ -22,6 +22,8 @@ typedef struct Symbol {
 #define CUDA_SYMBOL(member, name, parameters) {offsetof(CudaApi, member), name},
 static const Symbol symbols[] = {CUDA_SYMBOLS(CUDA_SYMBOL)};
 static const Symbol pool_symbols[] = {CUDA_POOL_SYMBOLS(CUDA_SYMBOL)};
+static const Symbol graph_symbols[] = {CUDA_GRAPH_SYMBOLS(CUDA_SYMBOL)};
+static const Symbol instantiate_symbols[] = {CUDA_INSTANTIATE_SYMBOLS(CUDA_SYMBOL)};
 #undef CUDA_SYMBOL
 
 /* The first symbol that the library lacks, null if it has them all. */
@@ -69,6 +71,11 @@ static int32_t load(const char *path, LoadedLibrary *entry) {
   }
   api->has_pools = !find_symbols(library, pool_symbols,
                                  sizeof pool_symbols / sizeof *pool_symbols, api);
+  find_symbols(library, instantiate_symbols, 1, api);
+  find_symbols(library, instantiate_symbols + 1, 1, api);
+  api->has_graphs = (api->cuGraphInstantiateWithFlags || api->cuGraphInstantiate) &&
+                    !find_symbols(library, graph_symbols,
+                                  sizeof graph_symbols / sizeof *graph_symbols, api);
   api->initialized = api->cuInit(0);
   return MB_OK;
 }

@@ -1,8 +1,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "captures.h"
 #include "check.h"
-#include "device.h"
 
 static int32_t check_fill(uint32_t value, uint32_t width) {
   if (width != 1 && width != 2 && width != 4) {
@@ -77,7 +77,7 @@ int32_t mb_copy_in(uint32_t device, double destination, const uint8_t *source, d
   if (status == MB_OK) status = device_enter(device, &d);
   if (status != MB_OK) return status;
   status = range_check(d, start, length, MB_ACCESS_READ_WRITE);
-  if (status == MB_OK) status = object_pin(d, OBJECT_STREAM, stream, &s);
+  if (status == MB_OK) status = stream_pin_uncaptured(d, stream, "a copy from the host", &s);
   if (status == MB_OK) {
     status = copy_in(d, start, source, length, s->handle);
     object_unpin(d, s);
@@ -146,7 +146,7 @@ int32_t mb_copy_out(uint32_t device, uint8_t *destination, double source, double
   if (status == MB_OK) status = device_enter(device, &d);
   if (status != MB_OK) return status;
   status = range_check(d, start, length, MB_ACCESS_READ);
-  if (status == MB_OK) status = object_pin(d, OBJECT_STREAM, stream, &s);
+  if (status == MB_OK) status = stream_pin_uncaptured(d, stream, "a copy to the host", &s);
   if (status == MB_OK) {
     status = copy_out(d, destination, start, length, s->handle);
     object_unpin(d, s);

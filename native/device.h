@@ -3,7 +3,7 @@
  * Locks, in the order in which they are taken:
  *   vmm_lock     one reserve, create, map or unmap at a time; held during driver calls
  *   range_lock   what data calls look up; never held during a driver call
- *   object_lock  streams, events, modules, functions; never held during a driver call
+ *   object_lock  streams, events, modules, functions, graphs; never held during a driver call
  * Extents, reservations and their granules change under vmm_lock and range_lock both, so
  * holding either is enough to read them. */
 #ifndef MOONBRIGHT_DEVICE_H
@@ -45,11 +45,14 @@ typedef struct MbDevice {
   MbTable extents;
   Reservations reservations;
   Allocations allocations; /* under range_lock alone */
+  pthread_cond_t pinned_unused;
 
   pthread_mutex_t object_lock;
   pthread_cond_t object_unpinned;
-  MbTable streams, events, modules, functions;
+  MbTable streams, events, modules, functions, graphs;
   MbObject default_stream;
+  uint32_t captures; /* streams that are capturing, or begin or end it */
+  uint32_t waits;    /* calls that wait for all streams: no capture begins meanwhile */
 
   Staging staging;
 } MbDevice;

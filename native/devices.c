@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "captures.h"
 #include "check.h"
-#include "device.h"
 
 static struct {
   pthread_mutex_t lock;
@@ -77,6 +77,7 @@ static void free_device(MbDevice *device) {
   pthread_mutex_destroy(&device->lost_lock);
   pthread_mutex_destroy(&device->vmm_lock);
   pthread_mutex_destroy(&device->range_lock);
+  pthread_cond_destroy(&device->pinned_unused);
   pthread_mutex_destroy(&device->object_lock);
   pthread_cond_destroy(&device->object_unpinned);
   staging_destroy(&device->staging);
@@ -85,6 +86,7 @@ static void free_device(MbDevice *device) {
   table_free(&device->events);
   table_free(&device->modules);
   table_free(&device->functions);
+  table_free(&device->graphs);
   free(device);
 }
 
@@ -98,6 +100,7 @@ static int32_t open_device(const MbBackend *backend, const char *library, uint32
   pthread_mutex_init(&device->lost_lock, NULL);
   pthread_mutex_init(&device->vmm_lock, NULL);
   pthread_mutex_init(&device->range_lock, NULL);
+  pthread_cond_init(&device->pinned_unused, NULL);
   pthread_mutex_init(&device->object_lock, NULL);
   pthread_cond_init(&device->object_unpinned, NULL);
   staging_init(&device->staging);
@@ -140,16 +143,27 @@ static void release_extents(MbDevice *device) {
   }
 }
 
+static void free_allocation(MbDevice *device, const Allocation *allocation) {
+  const MbBackend *backend = device->backend;
+  switch (allocation->kind) {
+    case ALLOCATION_PLAIN:
+      backend->plain_free(device->self, allocation->address, allocation->size);
+      break;
+    case ALLOCATION_POOL:
+      backend->pool_free(device->self, allocation->address, allocation->size,
+                         device->default_stream.handle);
+      break;
+    case ALLOCATION_PINNED:
+      backend->pinned_free(device->self, allocation->address, allocation->size);
+      break;
+  }
+}
+
 static void free_allocations(MbDevice *device) {
   Allocation *allocation;
   while ((allocation = device->allocations.root) != NULL) {
     allocations_remove(&device->allocations, allocation->kind, allocation->address);
-    if (allocation->kind == ALLOCATION_PLAIN) {
-      device->backend->plain_free(device->self, allocation->address, allocation->size);
-    } else {
-      device->backend->pool_free(device->self, allocation->address, allocation->size,
-                                 device->default_stream.handle);
-    }
+    free_allocation(device, allocation);
     free(allocation);
   }
 }
@@ -160,7 +174,12 @@ static void release_all(MbDevice *device) {
   const MbBackend *backend = device->backend;
   MbObject object;
   backend->enter(device->self);
+  captures_abandon_all(device);
   backend->synchronize(device->self);
+  while (object_remove_any(device, OBJECT_GRAPH, &object)) {
+    backend->graph_destroy(device->self, object.handle);
+    held_modules_release(device, &object.held);
+  }
   staging_close(device);
   free_allocations(device);
   reservations_close(device);
@@ -213,5 +232,9 @@ int32_t mb_synchronize(uint32_t device) {
   MbDevice *d;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
-  return device_leave(d, d->backend->synchronize(d->self));
+  status = captures_hold_off(d, "synchronizing");
+  if (status != MB_OK) return device_leave(d, status);
+  status = d->backend->synchronize(d->self);
+  captures_let(d);
+  return device_leave(d, status);
 }

@@ -1,7 +1,7 @@
 #include <inttypes.h>
 
+#include "captures.h"
 #include "check.h"
-#include "device.h"
 
 int32_t mb_event_create(uint32_t device, int32_t timing, uint32_t *event) {
   MbDevice *d;
@@ -35,7 +35,7 @@ static int32_t pin_event_and_stream(MbDevice *device, uint32_t event, uint32_t s
                                     MbObject **pinned_event, MbObject **pinned_stream) {
   int32_t status = object_pin(device, OBJECT_EVENT, event, pinned_event);
   if (status != MB_OK) return status;
-  status = object_pin(device, OBJECT_STREAM, stream, pinned_stream);
+  status = stream_pin_uncaptured(device, stream, "an event", pinned_stream);
   if (status != MB_OK) object_unpin(device, *pinned_event);
   return status;
 }

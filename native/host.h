@@ -25,7 +25,10 @@ typedef enum HostWorkKind {
   HOST_LAUNCH,
   HOST_MARK,
   HOST_WAIT,
+  HOST_GRAPH,
 } HostWorkKind;
+
+typedef struct HostGraph HostGraph;
 
 typedef struct HostWork {
   struct HostWork *next;
@@ -46,6 +49,10 @@ typedef struct HostWork {
       MbGeometry geometry;
     } launch;
     HostMarker *marker;
+    struct {
+      HostGraph *graph;
+      uint64_t turn; /* among the graph's launches */
+    } graph;
   } of;
   _Alignas(16) uint8_t args[]; /* of a launch */
 } HostWork;
@@ -59,6 +66,7 @@ typedef struct HostStream {
   HostWork *first, **last;
   uint64_t queued, finished; /* counts */
   bool started, stopping;
+  HostGraph *capture; /* where work is noted instead of queued, or null */
   pthread_t thread;
   struct HostStream *next;
 } HostStream;
@@ -122,7 +130,8 @@ int32_t host_stream_synchronize(void *self, void *stream);
 uint64_t host_stream_handle(void *self, void *stream);
 /* Null with MB_OUT_OF_MEMORY noted. */
 HostWork *host_new_work(HostWorkKind kind, size_t args_bytes);
-/* Takes the work over, also when it fails. */
+/* Queues the work or, while the stream is capturing, notes it for the graph. Takes it over,
+ * also when it fails. */
 int32_t host_enqueue(HostStream *stream, HostWork *work);
 /* Runs one piece of work in its stream's thread. */
 void host_run(HostDevice *device, HostWork *work);
@@ -149,6 +158,16 @@ int32_t host_copy_in(void *self, uint64_t destination, const uint8_t *staged, si
 int32_t host_copy_out(void *self, uint8_t *staged, uint64_t source, size_t bytes, void *stream);
 int32_t host_copy(void *self, uint64_t destination, uint64_t source, uint64_t bytes,
                   void *stream);
+
+int32_t host_capture_begin(void *self, void *stream);
+int32_t host_capture_status(void *self, void *stream, bool *capturing);
+int32_t host_capture_end(void *self, void *stream, void **graph);
+int32_t host_graph_launch(void *self, void *graph, void *stream);
+int32_t host_graph_destroy(void *self, void *graph);
+/* Notes work; false if it is of a kind that no graph holds. */
+bool host_graph_add(HostGraph *graph, HostWork *work);
+/* Runs a launch when its turn has come, and lets go of the graph. */
+void host_graph_run(HostDevice *device, HostGraph *graph, uint64_t turn);
 
 int32_t host_module_load(void *self, const uint8_t *image, size_t bytes, void **module);
 int32_t host_module_unload(void *self, void *module);

@@ -33,6 +33,9 @@ void host_run(HostDevice *device, HostWork *work) {
     case HOST_WAIT:
       host_marker_wait(device, work->of.marker);
       break;
+    case HOST_GRAPH:
+      host_graph_run(device, work->of.graph.graph, work->of.graph.turn);
+      break;
   }
 }
 

@@ -65,16 +65,37 @@ HostWork *host_new_work(HostWorkKind kind, size_t args_bytes) {
   return work;
 }
 
+/* With the stream's lock. */
+static int32_t queue_locked(HostStream *stream, HostWork *work) {
+  int32_t status = stream->started ? MB_OK : start_thread(stream);
+  if (status != MB_OK) return status;
+  *stream->last = work;
+  stream->last = &work->next;
+  stream->queued++;
+  pthread_cond_signal(&stream->queued_work);
+  return MB_OK;
+}
+
+static int32_t note_locked(HostStream *stream, HostWork *work) {
+  if (host_graph_add(stream->capture, work)) return MB_OK;
+  return error_set(MB_BAD_ARGUMENT, 0,
+                   "the stream is capturing what a graph can't hold: end the capture first");
+}
+
 int32_t host_enqueue(HostStream *stream, HostWork *work) {
   int32_t status;
   pthread_mutex_lock(&stream->lock);
-  status = stream->started ? MB_OK : start_thread(stream);
-  if (status == MB_OK) {
-    *stream->last = work;
-    stream->last = &work->next;
-    stream->queued++;
-    pthread_cond_signal(&stream->queued_work);
-  }
+  status = stream->capture ? note_locked(stream, work) : queue_locked(stream, work);
+  pthread_mutex_unlock(&stream->lock);
+  if (status != MB_OK) free(work);
+  return status;
+}
+
+/* Behind the work that runs, also while the stream is capturing. */
+static int32_t queue_mark(HostStream *stream, HostWork *work) {
+  int32_t status;
+  pthread_mutex_lock(&stream->lock);
+  status = queue_locked(stream, work);
   pthread_mutex_unlock(&stream->lock);
   if (status != MB_OK) free(work);
   return status;
@@ -172,7 +193,7 @@ static int32_t mark_streams(HostDevice *device, HostMarker **markers, uint32_t *
       return MB_OUT_OF_MEMORY;
     }
     work->of.marker = marker;
-    status = host_enqueue(stream, work);
+    status = queue_mark(stream, work);
     if (status != MB_OK) {
       free(marker);
       return status;

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "captures.h"
 #include "check.h"
 
 /* Far above any code object, and far below what a copy of it could not hold. */
@@ -32,6 +33,8 @@ int32_t mb_module_unload(uint32_t device, uint32_t module) {
   MbObject removed;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
+  status = captures_hold_off(d, "unloading a module");
+  if (status != MB_OK) return device_leave(d, status);
   status = object_remove(d, OBJECT_MODULE, module, &removed);
   if (status == MB_OK) {
     /* Queued kernels still need their code. */
@@ -39,6 +42,7 @@ int32_t mb_module_unload(uint32_t device, uint32_t module) {
     status = d->backend->module_unload(d->self, removed.handle);
     if (status == MB_OK) status = waited;
   }
+  captures_let(d);
   return device_leave(d, status);
 }
 
@@ -70,8 +74,9 @@ int32_t kernels_check_args(const uint8_t *args, uint32_t args_bytes) {
   return args_bytes ? check_pointer("args", args) : MB_OK;
 }
 
-int32_t kernels_pin(MbDevice *device, uint32_t function, uint32_t stream, MbObject **f,
-                    MbObject **s) {
+/* Pins both or neither. */
+static int32_t pin_launch(MbDevice *device, uint32_t function, uint32_t stream, MbObject **f,
+                          MbObject **s) {
   int32_t status = object_pin(device, OBJECT_FUNCTION, function, f);
   if (status != MB_OK) return status;
   status = object_pin(device, OBJECT_STREAM, stream, s);
@@ -104,9 +109,12 @@ int32_t mb_launch(uint32_t device, uint32_t function, uint32_t grid_x, uint32_t 
   if (status == MB_OK) status = kernels_check_args(args, args_bytes);
   if (status == MB_OK) status = device_enter(device, &d);
   if (status != MB_OK) return status;
-  status = kernels_pin(d, function, stream, &f, &s);
+  status = pin_launch(d, function, stream, &f, &s);
   if (status == MB_OK) {
-    status = d->backend->launch(d->self, f->handle, &geometry, s->handle, args, args_bytes);
+    status = capture_hold_module(d, f, s);
+    if (status == MB_OK) {
+      status = d->backend->launch(d->self, f->handle, &geometry, s->handle, args, args_bytes);
+    }
     object_unpin(d, f);
     object_unpin(d, s);
   }

@@ -5,8 +5,5 @@
 #include "device.h"
 
 int32_t kernels_check_args(const uint8_t *args, uint32_t args_bytes);
-/* Pins both or neither. */
-int32_t kernels_pin(MbDevice *device, uint32_t function, uint32_t stream, MbObject **f,
-                    MbObject **s);
 
 #endif

@@ -6,17 +6,17 @@
  * its arguments, sets the device's context itself, may be called from any thread,
  * and returns an MbStatus. A failed batch call undoes all of its own work.
  *
- * Ids (devices, extents, streams, events, modules, functions) are slot numbers with
- * a generation, never pointers: a stale or invented id gives MB_BAD_HANDLE.
- * Extent, stream, event, module and function ids belong to one open device.
- * Stream id 0 is the device's default stream.
+ * Ids (devices, extents, streams, events, modules, functions, graphs) are slot numbers
+ * with a generation, never pointers: a stale or invented id gives MB_BAD_HANDLE.
+ * All but device ids belong to one open device. Stream id 0 is the device's default
+ * stream.
  */
 #ifndef MOONBRIGHT_H
 #define MOONBRIGHT_H
 
 #include <stdint.h>
 
-#define MB_ABI_VERSION 1
+#define MB_ABI_VERSION 2
 
 #define MB_API __attribute__((visibility("default")))
 
@@ -84,7 +84,7 @@ MB_API int32_t mb_open(int32_t backend, const uint8_t *library, uint32_t library
 /* Releases all that the device still holds. Quiet on a lost context. */
 MB_API int32_t mb_close(uint32_t device);
 MB_API int32_t mb_memory_info(uint32_t device, double *free_and_total /* [2], bytes */);
-/* Waits for all streams of the device. */
+/* Waits for all streams of the device; refused while one is capturing. */
 MB_API int32_t mb_synchronize(uint32_t device);
 
 /* ---- addresses and extents ---- */
@@ -124,7 +124,8 @@ MB_API int32_t mb_event_synchronize(uint32_t device, uint32_t event);
 MB_API int32_t mb_event_elapsed(uint32_t device, uint32_t start, uint32_t end,
                                 double *milliseconds);
 
-/* ---- data: ranges must be mapped and accessible, or plain allocations ---- */
+/* ---- data: ranges must be mapped and accessible, or inside one plain, pooled or
+ * page-locked allocation ---- */
 /* width: 1, 2 or 4 bytes; count: elements; address aligned to width. Asynchronous. */
 MB_API int32_t mb_memset(uint32_t device, double address, uint32_t value, uint32_t width,
                          double count, uint32_t stream);
@@ -150,6 +151,37 @@ MB_API int32_t mb_launch(uint32_t device, uint32_t function, uint32_t grid_x, ui
                          uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                          uint32_t shared_bytes, uint32_t stream, const uint8_t *args,
                          uint32_t args_bytes);
+
+/* ---- page-locked host memory ---- */
+/* Memory of the host that kernels and the data calls above use at the same address; what it
+ * holds at first is left open. MB_UNSUPPORTED if the device can't address it so. On the
+ * host backend it counts as the device's own memory. */
+MB_API int32_t mb_host_alloc(uint32_t device, double bytes, double *address);
+/* Waits for all work on the device; refused while a stream is capturing. */
+MB_API int32_t mb_host_free(uint32_t device, double address);
+/* Both copy at once, in no stream's order: the caller knows that no work is using the range.
+ * The range must lie inside one allocation, else MB_NOT_MAPPED. */
+MB_API int32_t mb_host_write(uint32_t device, double address, const uint8_t *source,
+                             double bytes);
+MB_API int32_t mb_host_read(uint32_t device, uint8_t *destination, double address,
+                            double bytes);
+
+/* ---- graphs ---- */
+/* From here on fills, copies on the device and launches put into the stream are noted
+ * instead of done. Everything else that uses the stream is refused with MB_BAD_ARGUMENT and
+ * leaves the capture as it is, as are waits for the whole device. Calls on addresses,
+ * extents and other streams go on as ever. The default stream can't capture. */
+MB_API int32_t mb_capture_begin(uint32_t device, uint32_t stream);
+/* Ends the capture, also when it fails, and makes a graph of what was noted. Destroying the
+ * stream or closing the device ends a capture without one. */
+MB_API int32_t mb_capture_end(uint32_t device, uint32_t stream, uint32_t *graph);
+/* capturing: 1 or 0. */
+MB_API int32_t mb_capture_status(uint32_t device, uint32_t stream, int32_t *capturing);
+/* Does what was noted, in the stream's order and after the graph's launches so far. All
+ * memory that the graph uses must be there as when it was captured. */
+MB_API int32_t mb_graph_launch(uint32_t device, uint32_t graph, uint32_t stream);
+/* Launches under way go on. Until then no module whose kernels it holds can be unloaded. */
+MB_API int32_t mb_graph_destroy(uint32_t device, uint32_t graph);
 
 /* ---- the driver's own allocators, as baselines ---- */
 MB_API int32_t mb_plain_alloc(uint32_t device, double size, double *address);

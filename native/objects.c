@@ -12,13 +12,15 @@ static MbTable *table_of(MbDevice *device, ObjectKind kind) {
       return &device->events;
     case OBJECT_MODULE:
       return &device->modules;
+    case OBJECT_GRAPH:
+      return &device->graphs;
     default:
       return &device->functions;
   }
 }
 
 static int32_t unknown(ObjectKind kind, uint32_t id) {
-  static const char *const names[] = {"stream", "event", "module", "function"};
+  static const char *const names[] = {"stream", "event", "module", "function", "graph"};
   return error_set(MB_BAD_HANDLE, 0, "no %s of this device has the id %u", names[kind], id);
 }
 
@@ -48,7 +50,8 @@ int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **ob
 
 void object_unpin(MbDevice *device, MbObject *object) {
   pthread_mutex_lock(&device->object_lock);
-  if (--object->pins == 0) pthread_cond_broadcast(&device->object_unpinned);
+  /* Who removes it waits for no pin, who changes its capture for no other than its own. */
+  if (--object->pins <= 1) pthread_cond_broadcast(&device->object_unpinned);
   pthread_mutex_unlock(&device->object_lock);
 }
 
@@ -70,12 +73,24 @@ static void remove_functions_locked(MbDevice *device, const MbObject *module) {
   }
 }
 
+static bool is_held_locked(MbDevice *device, ObjectKind kind, uint32_t id) {
+  MbObject *module = kind == OBJECT_MODULE ? table_find(&device->modules, id) : NULL;
+  if (module) module->removed = !module->holders;
+  return module && module->holders;
+}
+
 int32_t object_remove(MbDevice *device, ObjectKind kind, uint32_t id, MbObject *object) {
   MbObject *found;
+  bool held;
   pthread_mutex_lock(&device->object_lock);
-  found = remove_locked(device, kind, id);
+  held = is_held_locked(device, kind, id);
+  found = held ? NULL : remove_locked(device, kind, id);
   if (found && kind == OBJECT_MODULE) remove_functions_locked(device, found);
   pthread_mutex_unlock(&device->object_lock);
+  if (held) {
+    return error_set(MB_BAD_ARGUMENT, 0,
+                     "graphs still hold kernels of the module %u: destroy them first", id);
+  }
   if (!found) return unknown(kind, id);
   *object = *found;
   free(found);

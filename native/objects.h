@@ -1,4 +1,4 @@
-/* Streams, events, modules and functions of a device. A call pins what it uses, so that
+/* Streams, events, modules, functions and graphs of a device. A call pins what it uses, so that
  * another thread's destroy waits for it instead of pulling a handle from under it. */
 #ifndef MOONBRIGHT_OBJECTS_H
 #define MOONBRIGHT_OBJECTS_H
@@ -10,12 +10,30 @@
 
 typedef struct MbDevice MbDevice;
 
-typedef struct MbObject {
+typedef struct MbObject MbObject;
+
+typedef enum CaptureState {
+  CAPTURE_NONE,
+  CAPTURE_CHANGING, /* a thread is beginning or ending it */
+  CAPTURE_ACTIVE,
+} CaptureState;
+
+/* Modules whose kernels a capture or a graph holds. */
+typedef struct HeldModules {
+  MbObject **items;
+  uint32_t count, capacity;
+} HeldModules;
+
+struct MbObject {
   void *handle;
   uint32_t pins;
-  struct MbObject *module; /* of a function */
-  bool timing, recorded;   /* of an event */
-} MbObject;
+  MbObject *module;      /* of a function */
+  bool timing, recorded; /* of an event */
+  CaptureState capture;  /* of a stream */
+  HeldModules held;      /* of a graph, or of a stream while it captures */
+  uint32_t holders;      /* of a module: captures and graphs that hold kernels of it */
+  bool removed;          /* of a module: no capture may come to hold it any more */
+};
 
 /* Tables of MbDevice. */
 typedef enum ObjectKind {
@@ -23,6 +41,7 @@ typedef enum ObjectKind {
   OBJECT_EVENT,
   OBJECT_MODULE,
   OBJECT_FUNCTION,
+  OBJECT_GRAPH,
 } ObjectKind;
 
 /* Takes the handle over on success only. */
@@ -30,7 +49,7 @@ int32_t object_add(MbDevice *device, ObjectKind kind, MbObject object, uint32_t 
 int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object);
 void object_unpin(MbDevice *device, MbObject *object);
 /* Makes the id stale, waits until nobody has it pinned, and gives its contents. For a
- * module, its functions go as well. */
+ * module, its functions go as well; it is refused while a graph holds kernels of it. */
 int32_t object_remove(MbDevice *device, ObjectKind kind, uint32_t id, MbObject *object);
 /* Removes any one object of the kind; false if there is none. For closing. */
 bool object_remove_any(MbDevice *device, ObjectKind kind, MbObject *object);

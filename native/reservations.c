@@ -153,7 +153,7 @@ static int32_t check_mapped(const MbDevice *device, uint64_t address, uint64_t b
 int32_t range_check(MbDevice *device, uint64_t address, uint64_t bytes, int32_t access) {
   int32_t status = MB_OK;
   pthread_mutex_lock(&device->range_lock);
-  if (!allocations_contain(&device->allocations, address, bytes)) {
+  if (!allocations_find(&device->allocations, address, bytes)) {
     status = check_mapped(device, address, bytes, access);
   }
   pthread_mutex_unlock(&device->range_lock);

@@ -1,5 +1,5 @@
+#include "captures.h"
 #include "check.h"
-#include "device.h"
 
 int32_t mb_stream_create(uint32_t device, uint32_t *stream) {
   MbDevice *d;
@@ -27,7 +27,9 @@ int32_t mb_stream_destroy(uint32_t device, uint32_t stream) {
   }
   if (status == MB_OK) {
     /* The vendor's destroy returns at once and lets the work run on. */
-    int32_t waited = d->backend->stream_synchronize(d->self, removed.handle);
+    int32_t waited;
+    capture_abandon(d, &removed);
+    waited = d->backend->stream_synchronize(d->self, removed.handle);
     status = d->backend->stream_destroy(d->self, removed.handle);
     if (status == MB_OK) status = waited;
   }
@@ -39,7 +41,7 @@ int32_t mb_stream_synchronize(uint32_t device, uint32_t stream) {
   MbObject *pinned;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
-  status = object_pin(d, OBJECT_STREAM, stream, &pinned);
+  status = stream_pin_uncaptured(d, stream, "a wait of the host's", &pinned);
   if (status == MB_OK) {
     status = d->backend->stream_synchronize(d->self, pinned->handle);
     object_unpin(d, pinned);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "captures.h"
 #include "check.h"
 #include "clock.h"
 #include "kernels.h"
@@ -95,7 +96,7 @@ int32_t mb_time_pool(uint32_t device, double size, uint32_t stream, int32_t warm
   }
   if (status == MB_OK) status = device_enter(device, &d);
   if (status != MB_OK) return status;
-  status = object_pin(d, OBJECT_STREAM, stream, &s);
+  status = stream_pin_uncaptured(d, stream, "a timed loop", &s);
   if (status == MB_OK) {
     status = time_pool(d, bytes, s->handle, warm == 1, n, alloc_ns, free_ns);
     object_unpin(d, s);
@@ -238,7 +239,11 @@ int32_t mb_time_launch(uint32_t device, uint32_t function, uint32_t stream, cons
   }
   if (status == MB_OK) status = device_enter(device, &d);
   if (status != MB_OK) return status;
-  status = kernels_pin(d, function, stream, &f, &s);
+  status = object_pin(d, OBJECT_FUNCTION, function, &f);
+  if (status == MB_OK) {
+    status = stream_pin_uncaptured(d, stream, "a timed loop", &s);
+    if (status != MB_OK) object_unpin(d, f);
+  }
   if (status == MB_OK) {
     status = time_launch(d, f->handle, s->handle, args, args_bytes, synchronize == 1, n,
                          launch_ns);

@@ -76,6 +76,8 @@ Deno.test("alloc reports what it did and gives everything back", async () => {
     streams: 0,
     events: 0,
     modules: 0,
+    graphs: 0,
+    pinned: 0,
   });
 });
 

@@ -10,9 +10,14 @@ const NOT_INITIALIZED = 3;
 const INVALID_CONTEXT = 201;
 const INVALID_PTX = 218;
 const INVALID_HANDLE = 400;
+const ILLEGAL_STATE = 401;
 const NOT_FOUND = 500;
 const NOT_READY = 600;
 const ILLEGAL_ADDRESS = 700;
+const CAPTURE_UNSUPPORTED = 900;
+const CAPTURE_INVALIDATED = 901;
+const CAPTURE_ISOLATION = 905;
+const CAPTURE_IMPLICIT = 906;
 
 const MIB = 1n << 20n;
 const GRANULE = 2n * MIB;
@@ -41,6 +46,7 @@ const SIGNATURES = {
   cuMemFree_v2: "p",
   cuMemHostAlloc: "bpi",
   cuMemFreeHost: "p",
+  cuMemHostGetDevicePointer_v2: "bpi",
   cuMemcpyHtoDAsync_v2: "pppp",
   cuMemcpyDtoHAsync_v2: "pppp",
   cuMemcpyDtoDAsync_v2: "pppp",
@@ -51,6 +57,14 @@ const SIGNATURES = {
   cuStreamDestroy_v2: "p",
   cuStreamSynchronize: "p",
   cuStreamWaitEvent: "ppi",
+  cuStreamBeginCapture_v2: "pi",
+  cuStreamEndCapture: "pb",
+  cuStreamIsCapturing: "pb",
+  cuGraphInstantiateWithFlags: "bpp",
+  cuGraphInstantiate_v2: "bpppp",
+  cuGraphLaunch: "pp",
+  cuGraphExecDestroy: "p",
+  cuGraphDestroy: "p",
   cuEventCreate: "bi",
   cuEventDestroy_v2: "p",
   cuEventRecord: "pp",
@@ -616,6 +630,188 @@ fakeTest("survives a kernel that faults", async (driver) => {
   assertEquals(driver.launch(fill, [address, words, 1n]), SUCCESS);
   driver.ok("cuMemUnmap", address, GRANULE);
   driver.fails(ILLEGAL_ADDRESS, "cuCtxSynchronize");
+});
+
+/** A device with two ranges of a granule and a stream for captures. */
+function captureSetup(driver: Driver) {
+  driver.open();
+  const { address } = driver.map(2n);
+  const stream = driver.make("cuStreamCreate", 1);
+  return { a: address, b: address + GRANULE, stream };
+}
+
+function captureState(driver: Driver, stream: bigint): number {
+  const state = new Uint8Array(4);
+  driver.ok("cuStreamIsCapturing", stream, state);
+  return state[0]!;
+}
+
+/** Ends a capture; returns the executable graph. */
+function endCapture(driver: Driver, stream: bigint): bigint {
+  const out = new BigUint64Array(1);
+  driver.ok("cuStreamEndCapture", stream, out);
+  const exec = driver.make("cuGraphInstantiateWithFlags", out[0]!, 0n);
+  driver.ok("cuGraphDestroy", out[0]!);
+  return exec;
+}
+
+const RELAXED = 2;
+
+fakeTest("captures work and runs it at each launch", async (driver, fake) => {
+  const image = await hostKernels("pattern.c");
+  const { a, b, stream } = captureSetup(driver);
+  const module = driver.make("cuModuleLoadData", image);
+  const name = cString("mb_pattern_fill");
+  const fill = driver.make("cuModuleGetFunction", module, name);
+  const other = driver.make("cuStreamCreate", 1);
+  driver.ok("cuStreamBeginCapture_v2", stream, RELAXED);
+  assertEquals(captureState(driver, stream), 1);
+  assertEquals(driver.launch(fill, [a, 4n, 7n], stream), SUCCESS);
+  driver.ok("cuMemcpyDtoDAsync_v2", b, a, 32n, stream);
+  driver.ok("cuMemsetD8Async", a, 9, 32n, stream);
+  assertEquals(fake.live("operations"), 0);
+  const exec = endCapture(driver, stream);
+  assertEquals([fake.live("graphs"), fake.live("executables")], [0, 1]);
+  assertEquals(driver.launch(fill, [a, 4n, 7n], stream), SUCCESS);
+  const pattern = driver.read(a, 4, stream);
+  for (let seed = 0; seed < 20; seed++) {
+    fake.seed(seed);
+    driver.ok("cuMemsetD8Async", b, 0, 64n, stream);
+    driver.ok("cuGraphLaunch", exec, stream);
+    // Behind the launch before it, though on another stream.
+    driver.ok("cuGraphLaunch", exec, other);
+    assertEquals(driver.read(b, 4, other), pattern);
+    assertEquals(driver.read(a, 1, other), [0x0909090909090909n]);
+    driver.ok("cuCtxSynchronize");
+  }
+  driver.ok("cuGraphLaunch", exec, stream);
+  driver.ok("cuGraphExecDestroy", exec);
+  driver.fails(INVALID_VALUE, "cuGraphLaunch", exec, stream);
+  driver.fails(INVALID_VALUE, "cuGraphExecDestroy", exec);
+  driver.ok("cuCtxSynchronize");
+  assertEquals(fake.live("executables"), 0);
+});
+
+for (
+  const [what, code, use] of [
+    [
+      "a wait for the stream",
+      CAPTURE_UNSUPPORTED,
+      (driver, { stream }) => driver.call("cuStreamSynchronize", stream),
+    ],
+    [
+      "a wait for the context",
+      CAPTURE_UNSUPPORTED,
+      (driver) => driver.call("cuCtxSynchronize"),
+    ],
+    [
+      "the record of an event",
+      CAPTURE_UNSUPPORTED,
+      (driver, { stream }) =>
+        driver.call("cuEventRecord", driver.make("cuEventCreate", 2), stream),
+    ],
+    [
+      "a wait for an event outside of it",
+      CAPTURE_ISOLATION,
+      (driver, { stream }) =>
+        driver.call(
+          "cuStreamWaitEvent",
+          stream,
+          driver.make("cuEventCreate", 2),
+          0,
+        ),
+    ],
+    [
+      "a copy from memory that is not page-locked",
+      CAPTURE_UNSUPPORTED,
+      (driver, { a, stream }) =>
+        driver.call(
+          "cuMemcpyHtoDAsync_v2",
+          a,
+          pointer(new BigUint64Array(1)),
+          8n,
+          stream,
+        ),
+    ],
+    [
+      "the stream's destruction",
+      CAPTURE_UNSUPPORTED,
+      (driver, { stream }) => driver.call("cuStreamDestroy_v2", stream),
+    ],
+  ] as [
+    string,
+    number,
+    (driver: Driver, setup: ReturnType<typeof captureSetup>) => number,
+  ][]
+) {
+  fakeTest(`has captures that ${what} invalidates`, (driver, fake) => {
+    const setup = captureSetup(driver);
+    const { a, stream } = setup;
+    const out = new BigUint64Array(1);
+    driver.ok("cuStreamBeginCapture_v2", stream, RELAXED);
+    driver.ok("cuMemsetD8Async", a, 1, 8n, stream);
+    assertEquals(use(driver, setup), code);
+    assertEquals(captureState(driver, stream), 2);
+    driver.fails(
+      CAPTURE_INVALIDATED,
+      "cuMemsetD8Async",
+      ...[a, 1, 8n, stream],
+    );
+    driver.fails(CAPTURE_INVALIDATED, "cuStreamEndCapture", stream, out);
+    assertEquals([captureState(driver, stream), out[0]], [0, 0n]);
+    driver.ok("cuStreamSynchronize", stream);
+    assertEquals(fake.live("graphs"), 0);
+  });
+}
+
+fakeTest("captures neither default nor capturing streams", (driver) => {
+  const { stream } = captureSetup(driver);
+  const out = new BigUint64Array(1);
+  const begin = "cuStreamBeginCapture_v2";
+  driver.fails(CAPTURE_UNSUPPORTED, begin, 0n, RELAXED);
+  driver.fails(CAPTURE_UNSUPPORTED, begin, 1n, RELAXED);
+  driver.fails(ILLEGAL_STATE, "cuStreamEndCapture", stream, out);
+  driver.ok(begin, stream, RELAXED);
+  driver.fails(ILLEGAL_STATE, begin, stream, RELAXED);
+  driver.ok("cuStreamEndCapture", stream, out);
+  driver.make("cuGraphInstantiate_v2", out[0]!, 0n, 0n, 0n);
+  driver.ok("cuGraphDestroy", out[0]!);
+  driver.fails(INVALID_VALUE, "cuGraphDestroy", out[0]!);
+});
+
+fakeTest("maps memory during relaxed captures alone", (driver) => {
+  const { a, stream } = captureSetup(driver);
+  const out = new BigUint64Array(1);
+  driver.ok("cuStreamBeginCapture_v2", stream, RELAXED);
+  const { address } = driver.map(1n);
+  driver.ok("cuMemsetD8Async", address, 1, 8n, stream);
+  driver.ok("cuMemsetD8Async", a, 1, 8n, 0n);
+  endCapture(driver, stream);
+  for (const strict of [0, 1]) {
+    driver.ok("cuStreamBeginCapture_v2", stream, strict);
+    driver.fails(CAPTURE_UNSUPPORTED, "cuMemUnmap", address, GRANULE);
+    driver.fails(CAPTURE_INVALIDATED, "cuStreamEndCapture", stream, out);
+  }
+  // The default stream would have to wait for what is not there yet.
+  const blocking = driver.make("cuStreamCreate", 0);
+  driver.ok("cuStreamBeginCapture_v2", blocking, RELAXED);
+  driver.fails(CAPTURE_IMPLICIT, "cuMemsetD8Async", a, 1, 8n, 0n);
+  driver.fails(CAPTURE_INVALIDATED, "cuStreamEndCapture", blocking, out);
+});
+
+fakeTest("maps page-locked memory for the device if asked", (driver) => {
+  const { a, stream } = captureSetup(driver);
+  const [mapped, unmapped] = [2, 1].map((flags) =>
+    driver.make("cuMemHostAlloc", 64n, flags)
+  ) as [bigint, bigint];
+  const out = new BigUint64Array(1);
+  assertEquals(driver.make("cuMemHostGetDevicePointer_v2", mapped, 0), mapped);
+  driver.fails(INVALID_VALUE, "cuMemHostGetDevicePointer_v2", out, unmapped, 0);
+  driver.ok("cuMemsetD8Async", mapped, 5, 64n, stream);
+  driver.ok("cuMemcpyDtoDAsync_v2", a, mapped, 64n, stream);
+  assertEquals(driver.read(a, 1, stream), [0x0505050505050505n]);
+  driver.ok("cuMemsetD8Async", unmapped, 5, 64n, stream);
+  driver.fails(ILLEGAL_ADDRESS, "cuStreamSynchronize", stream);
 });
 
 fakeTest("has pools whose blocks come back in stream order", (driver, fake) => {

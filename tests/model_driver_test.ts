@@ -361,6 +361,8 @@ Deno.test("a closed device holds nothing and refuses everything", () => {
     streams: 0,
     events: 0,
     modules: 0,
+    graphs: 0,
+    pinned: 0,
   });
   assertThrows(() => model.reserve(granule), ClosedError);
 });

@@ -60,6 +60,9 @@ function goodArguments(driver: NativeDriver) {
   const grid = { grid: [1], block: [32] } as const;
   const plain = driver.plainAlloc(MIB);
   const pooled = driver.poolAlloc(MIB, stream);
+  const pinned = driver.allocPinned(MIB);
+  driver.beginCapture(stream);
+  const graph = driver.endCapture(stream);
   const calls: {
     [Name in Exclude<keyof NativeDriver, "info" | "close">]: Parameters<
       NativeDriver[Name]
@@ -94,6 +97,15 @@ function goodArguments(driver: NativeDriver) {
     copyOut: [bytes, address, stream],
     copyOutAsync: [bytes, address, stream],
     copy: [address, address + 64, 64, stream],
+    allocPinned: [MIB],
+    freePinned: [pinned],
+    writePinned: [pinned, bytes],
+    readPinned: [bytes, pinned],
+    beginCapture: [stream],
+    endCapture: [stream],
+    isCapturing: [stream],
+    launchGraph: [graph, stream],
+    destroyGraph: [graph],
     loadModule: [kernels],
     unloadModule: [module],
     getFunction: [module, "mb_empty"],

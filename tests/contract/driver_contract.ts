@@ -1,10 +1,12 @@
 import type { Driver } from "../../lib/driver.ts";
 import { dataCases } from "./data_cases.ts";
+import { graphCases } from "./graph_cases.ts";
 import type { ContractCase, ContractOptions } from "./harness.ts";
 import { historyCases } from "./history_cases.ts";
 import { kernelCases } from "./kernel_cases.ts";
 import { lifecycleCases } from "./lifecycle_cases.ts";
 import { memoryCases } from "./memory_cases.ts";
+import { pinnedCases } from "./pinned_cases.ts";
 import { refusalCases } from "./refusal_cases.ts";
 import { streamCases } from "./stream_cases.ts";
 
@@ -13,6 +15,8 @@ const cases: readonly ContractCase[] = [
   ...dataCases,
   ...streamCases,
   ...kernelCases,
+  ...pinnedCases,
+  ...graphCases,
   ...historyCases,
   ...refusalCases,
   ...lifecycleCases,

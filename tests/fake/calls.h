@@ -34,6 +34,7 @@
   X(cuMemFree_v2)                                                              \
   X(cuMemHostAlloc)                                                            \
   X(cuMemFreeHost)                                                             \
+  X(cuMemHostGetDevicePointer_v2)                                              \
   X(cuMemcpyHtoDAsync_v2)                                                      \
   X(cuMemcpyDtoHAsync_v2)                                                      \
   X(cuMemcpyDtoDAsync_v2)                                                      \
@@ -44,6 +45,14 @@
   X(cuStreamDestroy_v2)                                                        \
   X(cuStreamSynchronize)                                                       \
   X(cuStreamWaitEvent)                                                         \
+  X(cuStreamBeginCapture_v2)                                                   \
+  X(cuStreamEndCapture)                                                        \
+  X(cuStreamIsCapturing)                                                       \
+  X(cuGraphInstantiateWithFlags)                                               \
+  X(cuGraphInstantiate_v2)                                                     \
+  X(cuGraphLaunch)                                                             \
+  X(cuGraphExecDestroy)                                                        \
+  X(cuGraphDestroy)                                                            \
   X(cuEventCreate)                                                             \
   X(cuEventDestroy_v2)                                                         \
   X(cuEventRecord)                                                             \

@@ -19,6 +19,8 @@ const LIVE = {
   retains: 10,
   operations: 11,
   leaked: 12,
+  graphs: 13,
+  executables: 14,
 } as const;
 
 /** Names of what the fake driver can count. */

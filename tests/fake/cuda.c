@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "calls.h"
+#include "graphs.h"
 #include "modules.h"
 #include "pools.h"
 
@@ -77,6 +78,13 @@ static void leave(const CUresult *entered) {
 static CUresult result_after_work(void) {
   return context_lost ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 }
+
+/* Passes an error on. */
+#define CHECK(result)                                                            \
+  do {                                                                           \
+    const CUresult checked = (result);                                           \
+    if (checked != CUDA_SUCCESS) return checked;                                 \
+  } while (0)
 
 /* NULL for a handle that is no living stream's. */
 static Stream *stream_of(CUstream handle) {
@@ -183,6 +191,8 @@ static int32_t context_wipe(void) {
     if (!object->alive) continue;
     switch (object->kind) {
     case OBJECT_MODULE: module_unload((Module *)object); leaked++; break;
+    case OBJECT_GRAPH: graph_destroy((Graph *)object); leaked++; break;
+    case OBJECT_GRAPH_EXEC: graph_exec_destroy((GraphExec *)object); leaked++; break;
     case OBJECT_POOL: ((Pool *)object)->cached_bytes = 0; /* freed above */
       /* fall through */
     case OBJECT_EVENT: object->alive = false; leaked++; break;
@@ -230,6 +240,7 @@ API CUresult cuCtxSetCurrent(CUcontext context) {
 
 API CUresult cuCtxSynchronize(void) {
   ENTER(cuCtxSynchronize, NEED_CONTEXT);
+  CHECK(capture_forbid_any());
   streams_drain();
   pools_trim(true);
   return result_after_work();
@@ -278,6 +289,7 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                          const CUmemAllocationProp *properties,
                          unsigned long long flags) {
   ENTER(cuMemCreate, NEED_DEVICE);
+  CHECK(capture_forbid_unless_relaxed());
   if (handle == NULL || size == 0 || !granular(size) || flags != 0 ||
       !known_properties(properties))
     return CUDA_ERROR_INVALID_VALUE;
@@ -290,6 +302,7 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 
 API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   ENTER(cuMemRelease, NEED_DEVICE);
+  CHECK(capture_forbid_unless_relaxed());
   Physical *physical = object_find(OBJECT_PHYSICAL, (uintptr_t)handle);
   if (physical == NULL) return CUDA_ERROR_INVALID_VALUE;
   physical_release(physical);
@@ -299,6 +312,7 @@ API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 API CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
                       CUmemGenericAllocationHandle handle, unsigned long long flags) {
   ENTER(cuMemMap, NEED_DEVICE);
+  CHECK(capture_forbid_unless_relaxed());
   Physical *physical = object_find(OBJECT_PHYSICAL, (uintptr_t)handle);
   if (physical == NULL || !granular(address) || size != physical->size || offset != 0 ||
       flags != 0)
@@ -308,12 +322,14 @@ API CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 
 API CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
   ENTER(cuMemUnmap, NEED_DEVICE);
+  CHECK(capture_forbid_unless_relaxed());
   return mappings_remove(address, size);
 }
 
 API CUresult cuMemSetAccess(CUdeviceptr address, size_t size,
                             const CUmemAccessDesc *access, size_t count) {
   ENTER(cuMemSetAccess, NEED_DEVICE);
+  CHECK(capture_forbid_unless_relaxed());
   if (access == NULL || count != 1 ||
       access->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
       (access->flags != CU_MEM_ACCESS_NONE && access->flags != CU_MEM_ACCESS_READ &&
@@ -325,6 +341,7 @@ API CUresult cuMemSetAccess(CUdeviceptr address, size_t size,
 
 API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
   ENTER(cuMemAlloc_v2, NEED_CONTEXT);
+  CHECK(capture_forbid_unless_relaxed());
   if (address == NULL || size == 0) return CUDA_ERROR_INVALID_VALUE;
   return block_create(&device_memory, RANGE_PLAIN, size, NULL, address);
 }
@@ -332,6 +349,7 @@ API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
 /* Waits for everything on the device, as the real one does. */
 API CUresult cuMemFree_v2(CUdeviceptr address) {
   ENTER(cuMemFree_v2, NEED_CONTEXT);
+  CHECK(capture_forbid_unless_relaxed());
   if (address == 0) return CUDA_SUCCESS;
   const Range *range = range_at(&device_memory, address);
   if (range == NULL || range->kind != RANGE_PLAIN) return CUDA_ERROR_INVALID_VALUE;
@@ -342,18 +360,34 @@ API CUresult cuMemFree_v2(CUdeviceptr address) {
 
 API CUresult cuMemHostAlloc(void **memory, size_t size, unsigned flags) {
   ENTER(cuMemHostAlloc, NEED_CONTEXT);
-  if (memory == NULL || size == 0 || flags > 7) return CUDA_ERROR_INVALID_VALUE;
+  CHECK(capture_forbid_unless_relaxed());
+  if (memory == NULL || size == 0 || flags > CU_MEMHOSTALLOC_ALL)
+    return CUDA_ERROR_INVALID_VALUE;
   uint64_t address;
   const CUresult result =
       block_create(&pinned_memory, RANGE_PINNED, size, NULL, &address);
-  if (result == CUDA_SUCCESS) *memory = (void *)address;
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  range_at(&pinned_memory, address)->device_mapped = flags & CU_MEMHOSTALLOC_DEVICEMAP;
+  *memory = (void *)address;
+  return CUDA_SUCCESS;
+}
+
+/* As with unified addressing, but only of memory that was meant to be mapped. */
+API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *memory,
+                                          unsigned flags) {
+  ENTER(cuMemHostGetDevicePointer_v2, NEED_CONTEXT);
+  const Range *range = range_at(&pinned_memory, (uint64_t)memory);
+  if (address == NULL || flags != 0 || range == NULL || !range->device_mapped)
+    return CUDA_ERROR_INVALID_VALUE;
+  *address = (CUdeviceptr)memory;
+  return CUDA_SUCCESS;
 }
 
 /* Does not wait: queued copies from or to it fail, so that nobody relies on a wait that
  * is documented nowhere. */
 API CUresult cuMemFreeHost(void *memory) {
   ENTER(cuMemFreeHost, NEED_CONTEXT);
+  CHECK(capture_forbid_unless_relaxed());
   const Range *range = range_at(&pinned_memory, (uint64_t)memory);
   if (range == NULL) return CUDA_ERROR_INVALID_VALUE;
   block_free(&pinned_memory, range);
@@ -371,8 +405,10 @@ API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr destination, const void *source,
   if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
   if (bytes == 0) return CUDA_SUCCESS;
   if (source == NULL || destination == 0) return CUDA_ERROR_INVALID_VALUE;
+  CHECK(capture_check_work(stream));
   /* Pinned memory is read when the copy runs; other memory may be reused at once. */
   const bool staged = !is_pinned(source, bytes);
+  if (staged) CHECK(capture_forbid(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   Operation *operation = operation_new(OPERATION_COPY, staged ? bytes : 0);
   if (staged) memcpy(operation->bytes, source, bytes);
   operation->work.copy =
@@ -389,7 +425,9 @@ API CUresult cuMemcpyDtoHAsync_v2(void *destination, CUdeviceptr source, size_t 
   if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
   if (bytes == 0) return CUDA_SUCCESS;
   if (destination == NULL || source == 0) return CUDA_ERROR_INVALID_VALUE;
+  CHECK(capture_check_work(stream));
   const bool pinned = is_pinned(destination, bytes);
+  if (!pinned) CHECK(capture_forbid(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   Operation *operation = operation_new(OPERATION_COPY, 0);
   operation->work.copy =
       (CopyWork){(uint64_t)destination, source, bytes, pinned ? &pinned_memory : NULL,
@@ -409,6 +447,7 @@ API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr destination, CUdeviceptr source,
   /* The real driver copies anything into overlapping ranges; better not to pass. */
   const uint64_t apart = destination > source ? destination - source : source - destination;
   if (destination == 0 || source == 0 || apart < bytes) return CUDA_ERROR_INVALID_VALUE;
+  CHECK(capture_check_work(stream));
   Operation *operation = operation_new(OPERATION_COPY, 0);
   operation->work.copy =
       (CopyWork){destination, source, bytes, &device_memory, &device_memory};
@@ -423,6 +462,7 @@ static CUresult fill(CUdeviceptr destination, uint32_t value, uint32_t width,
   if (count == 0) return CUDA_SUCCESS;
   if (destination == 0 || destination % width != 0 || count > SIZE_MAX / width)
     return CUDA_ERROR_INVALID_VALUE;
+  CHECK(capture_check_work(stream));
   Operation *operation = operation_new(OPERATION_FILL, 0);
   operation->work.fill = (FillWork){destination, count, value, width};
   stream_push(stream, operation);
@@ -459,6 +499,7 @@ API CUresult cuStreamDestroy_v2(CUstream handle) {
   ENTER(cuStreamDestroy_v2, NEED_CONTEXT);
   Stream *stream = stream_of(handle);
   if (stream == NULL || stream == &default_stream) return CUDA_ERROR_INVALID_HANDLE;
+  CHECK(capture_forbid(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   stream_destroy(stream);
   return CUDA_SUCCESS;
 }
@@ -467,6 +508,7 @@ API CUresult cuStreamSynchronize(CUstream handle) {
   ENTER(cuStreamSynchronize, NEED_CONTEXT);
   Stream *stream = stream_of(handle);
   if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+  CHECK(capture_forbid(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   stream_drain(stream, last_sequence);
   pools_trim(true);
   return result_after_work();
@@ -478,6 +520,7 @@ API CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned f
   const Event *event = event_of(event_handle);
   if (stream == NULL || event == NULL) return CUDA_ERROR_INVALID_HANDLE;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  CHECK(capture_forbid(stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION));
   if (event->stream == NULL) return CUDA_SUCCESS;
   Operation *operation = operation_new(OPERATION_WAIT, 0);
   operation->work.wait = (WaitWork){event->stream, event->sequence};
@@ -508,6 +551,7 @@ API CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
   Event *event = event_of(handle);
   Stream *stream = stream_of(stream_handle);
   if (event == NULL || stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+  CHECK(capture_forbid(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   event_record(event, stream);
   return CUDA_SUCCESS;
 }
@@ -638,10 +682,85 @@ API CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned grid_y,
   if (parameters != NULL || !extra_block(extra, &block, &bytes) || bytes > 4096 ||
       !geometry_allowed(&geometry))
     return CUDA_ERROR_INVALID_VALUE;
+  CHECK(capture_check_work(stream));
   Operation *operation = operation_new(OPERATION_LAUNCH, bytes);
-  operation->work.launch = (LaunchWork){function->kernel, geometry};
+  operation->work.launch = (LaunchWork){function->kernel, geometry, &function->base};
   if (bytes != 0) memcpy(operation->bytes, block, bytes);
   stream_push(stream, operation);
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
+  ENTER(cuStreamBeginCapture_v2, NEED_CONTEXT);
+  Stream *stream = stream_of(handle);
+  if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+  if (mode < 0 || mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  return capture_begin(stream, mode);
+}
+
+API CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
+  ENTER(cuStreamEndCapture, NEED_CONTEXT);
+  Stream *stream = stream_of(handle);
+  if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+  if (graph == NULL) return CUDA_ERROR_INVALID_VALUE;
+  return capture_end(stream, graph);
+}
+
+API CUresult cuStreamIsCapturing(CUstream handle, int *status) {
+  ENTER(cuStreamIsCapturing, NEED_CONTEXT);
+  const Stream *stream = stream_of(handle);
+  if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+  if (status == NULL) return CUDA_ERROR_INVALID_VALUE;
+  CHECK(stream == &default_stream ? capture_check_work(stream) : CUDA_SUCCESS);
+  *status = (int)stream->capture;
+  return CUDA_SUCCESS;
+}
+
+static CUresult instantiate(CUgraphExec *handle, CUgraph graph_handle) {
+  const Graph *graph = object_find(OBJECT_GRAPH, (uintptr_t)graph_handle);
+  if (handle == NULL || graph == NULL) return CUDA_ERROR_INVALID_VALUE;
+  *handle = (CUgraphExec)graph_instantiate(graph)->base.handle;
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+                                         unsigned long long flags) {
+  ENTER(cuGraphInstantiateWithFlags, NEED_CONTEXT);
+  return flags != 0 ? CUDA_ERROR_INVALID_VALUE : instantiate(exec, graph);
+}
+
+API CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, void **error_node,
+                                   char *log, size_t log_bytes) {
+  ENTER(cuGraphInstantiate_v2, NEED_CONTEXT);
+  if (error_node != NULL) *error_node = NULL;
+  if (log != NULL && log_bytes != 0) *log = 0;
+  return instantiate(exec, graph);
+}
+
+API CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
+  ENTER(cuGraphLaunch, NEED_CONTEXT);
+  GraphExec *exec = object_find(OBJECT_GRAPH_EXEC, (uintptr_t)handle);
+  Stream *stream = stream_of(stream_handle);
+  if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+  if (exec == NULL) return CUDA_ERROR_INVALID_VALUE;
+  CHECK(capture_forbid(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
+  graph_launch(exec, stream);
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuGraphExecDestroy(CUgraphExec handle) {
+  ENTER(cuGraphExecDestroy, NEED_CONTEXT);
+  GraphExec *exec = object_find(OBJECT_GRAPH_EXEC, (uintptr_t)handle);
+  if (exec == NULL) return CUDA_ERROR_INVALID_VALUE;
+  graph_exec_destroy(exec);
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuGraphDestroy(CUgraph handle) {
+  ENTER(cuGraphDestroy, NEED_CONTEXT);
+  Graph *graph = object_find(OBJECT_GRAPH, (uintptr_t)handle);
+  if (graph == NULL) return CUDA_ERROR_INVALID_VALUE;
+  graph_destroy(graph);
   return CUDA_SUCCESS;
 }
 
@@ -690,9 +809,10 @@ API CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
                                      CUmemoryPool pool_handle, CUstream stream_handle) {
   ENTER(cuMemAllocFromPoolAsync, NEED_CONTEXT);
   Pool *pool = pool_of(pool_handle);
-  const Stream *stream = stream_of(stream_handle);
+  Stream *stream = stream_of(stream_handle);
   if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
   if (pool == NULL || address == NULL || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  CHECK(capture_forbid(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   return pool_alloc(pool, bytes, stream, address);
 }
 
@@ -700,6 +820,7 @@ API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   ENTER(cuMemFreeAsync, NEED_CONTEXT);
   Stream *stream = stream_of(handle);
   if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+  CHECK(capture_forbid(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   return pool_free(address, stream);
 }
 
@@ -737,7 +858,8 @@ API int32_t fakecuda_calls(const char *name) {
 /* How many there are of: 0 physical handles, 1 mappings, 2 reservations, 3 streams,
  * 4 events, 5 plain allocations, 6 pooled allocations, 7 pinned allocations, 8 modules,
  * 9 pools, 10 retains of the context, 11 queued operations, 12 objects that still lived
- * when their context went (since the last reset). -1 for other numbers. */
+ * when their context went (since the last reset), 13 graphs, 14 executable graphs. -1 for
+ * other numbers. */
 API int32_t fakecuda_live(int32_t what) {
   int32_t live = -1;
   pthread_mutex_lock(&lock);
@@ -755,6 +877,8 @@ API int32_t fakecuda_live(int32_t what) {
   case 10: live = (int32_t)primary_retains; break;
   case 11: live = (int32_t)operations_pending; break;
   case 12: live = (int32_t)leaked_at_release; break;
+  case 13: live = objects_alive(OBJECT_GRAPH); break;
+  case 14: live = objects_alive(OBJECT_GRAPH_EXEC); break;
   }
   pthread_mutex_unlock(&lock);
   return live;

@@ -18,11 +18,20 @@
   X(218, CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed")                 \
   X(304, CUDA_ERROR_OPERATING_SYSTEM, "OS call failed")                          \
   X(400, CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                   \
+  X(401, CUDA_ERROR_ILLEGAL_STATE, "not permitted in the present state")         \
   X(500, CUDA_ERROR_NOT_FOUND, "named symbol not found")                         \
   X(600, CUDA_ERROR_NOT_READY, "device not ready")                               \
   X(700, CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered") \
   X(719, CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure")                 \
   X(801, CUDA_ERROR_NOT_SUPPORTED, "operation not supported")                    \
+  X(900, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,                                  \
+    "operation not permitted when stream is capturing")                          \
+  X(901, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,                                  \
+    "operation failed due to a previous error during capture")                   \
+  X(905, CUDA_ERROR_STREAM_CAPTURE_ISOLATION,                                    \
+    "dependency created on uncaptured work in another stream")                   \
+  X(906, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,                                     \
+    "operation would create a legacy stream dependency on a capturing stream")   \
   X(999, CUDA_ERROR_UNKNOWN, "unknown error")
 
 #define CUDA_ERROR_VALUE(code, name, text) name = code,
@@ -38,6 +47,8 @@ typedef struct FakeEvent *CUevent;
 typedef struct FakeModule *CUmodule;
 typedef struct FakeFunction *CUfunction;
 typedef struct FakePool *CUmemoryPool;
+typedef struct FakeGraph *CUgraph;
+typedef struct FakeGraphExec *CUgraphExec;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
 enum {
@@ -58,6 +69,8 @@ enum { CU_MEM_ACCESS_NONE = 0, CU_MEM_ACCESS_READ = 1, CU_MEM_ACCESS_READWRITE =
 enum { CU_STREAM_NON_BLOCKING = 1 };
 enum { CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2 };
 enum { CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4 };
+enum { CU_MEMHOSTALLOC_DEVICEMAP = 2, CU_MEMHOSTALLOC_ALL = 7 };
+enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 enum { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 };
 
 #define CU_LAUNCH_PARAM_END ((void *)0)

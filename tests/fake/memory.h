@@ -81,7 +81,7 @@ static CUresult reserve(uint64_t size, uint64_t alignment, uint64_t *address) {
   const uint64_t before = begin - (uint64_t)got;
   if (before != 0) munmap(got, before);
   if (before != alignment) munmap((void *)(begin + size), alignment - before);
-  range_insert(&reservations, (Range){begin, size, RANGE_RESERVATION, 0, 0, 0, 0, 0});
+  range_insert(&reservations, (Range){begin, size, RANGE_RESERVATION, 0, 0, 0, 0, 0, 0});
   *address = begin;
   return CUDA_SUCCESS;
 }
@@ -107,7 +107,7 @@ static CUresult mapping_create(uint64_t address, Physical *physical) {
            (off_t)physical->offset) == MAP_FAILED)
     return CUDA_ERROR_OUT_OF_MEMORY;
   range_insert(&device_memory, (Range){address, size, RANGE_MAPPING,
-                                       CU_MEM_ACCESS_NONE, &physical->base, 0, 0, 0});
+                                       CU_MEM_ACCESS_NONE, &physical->base, 0, 0, 0, 0});
   physical->mappings++;
   return CUDA_SUCCESS;
 }
@@ -155,9 +155,18 @@ static CUresult block_create(RangeTable *table, RangeKind kind, uint64_t size,
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   range_insert(table, (Range){(uint64_t)memory, size, kind, CU_MEM_ACCESS_READWRITE,
-                              owner, 0, 0, 0});
+                              owner, 0, 0, 0, 0});
   *address = (uint64_t)memory;
   return CUDA_SUCCESS;
+}
+
+/* Whether the device may use all of it: its own memory, or mapped pinned memory. */
+static bool device_covers(uint64_t begin, uint64_t size, int access) {
+  const size_t i = range_lower(&pinned_memory, begin);
+  const Range *range = i < pinned_memory.count ? &pinned_memory.items[i] : NULL;
+  if (range != NULL && range->begin <= begin && range->device_mapped)
+    return size <= range->size - (begin - range->begin);
+  return range_covers(&device_memory, begin, size, access);
 }
 
 static void block_free(RangeTable *table, const Range *range) {

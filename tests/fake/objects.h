@@ -15,7 +15,9 @@ typedef enum ObjectKind {
   OBJECT_MODULE,
   OBJECT_FUNCTION,
   OBJECT_POOL,
-  OBJECT_PHYSICAL
+  OBJECT_PHYSICAL,
+  OBJECT_GRAPH,
+  OBJECT_GRAPH_EXEC
 } ObjectKind;
 
 /* The first member of everything that has a handle. */

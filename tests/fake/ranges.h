@@ -25,6 +25,7 @@ typedef struct Range {
   Object *freed_on;
   uint64_t free_sequence;
   bool cached;
+  bool device_mapped; /* of a pinned range */
 } Range;
 
 typedef struct RangeTable {

@@ -13,10 +13,24 @@
 
 typedef struct Operation Operation;
 
+typedef struct Queue {
+  Operation *first, *last;
+} Queue;
+
+/* As cuStreamIsCapturing tells it. */
+typedef enum CaptureStatus {
+  CAPTURE_NONE,
+  CAPTURE_ACTIVE,
+  CAPTURE_INVALIDATED
+} CaptureStatus;
+
 typedef struct Stream {
   Object base; /* dead once destroyed, though queued work still runs */
   bool blocking; /* whether it and the default stream wait for each other */
   Operation *first, *last;
+  CaptureStatus capture;
+  int capture_mode;
+  Queue captured; /* what the capture noted instead of queueing it */
 } Stream;
 
 typedef struct Event {
@@ -39,7 +53,8 @@ typedef enum OperationKind {
 
 typedef struct CopyWork {
   uint64_t destination, source, bytes;
-  /* The table that each range must lie in: device or pinned memory. NULL: staged, below. */
+  /* Where each range must lie: in pinned memory, or &device_memory for whatever the device
+   * may use. NULL: staged, below. */
   const RangeTable *destination_table, *source_table;
 } CopyWork;
 
@@ -51,6 +66,7 @@ typedef struct FillWork {
 typedef struct LaunchWork {
   MbHostKernel kernel;
   MbGeometry geometry;
+  const Object *function; /* dead once its module is unloaded */
 } LaunchWork;
 
 typedef struct RecordWork {
@@ -68,6 +84,7 @@ typedef struct PoolFreeWork {
 
 struct Operation {
   Operation *next;
+  size_t extra_bytes;
   uint64_t sequence;
   OperationKind kind;
   union {
@@ -146,10 +163,22 @@ static Operation *operation_new(OperationKind kind, size_t extra_bytes) {
   Operation *operation = calloc(1, sizeof *operation + extra_bytes);
   if (operation == NULL) abort();
   operation->kind = kind;
+  operation->extra_bytes = extra_bytes;
   return operation;
 }
 
+static void queue_add(Queue *queue, Operation *operation) {
+  if (queue->last != NULL) queue->last->next = operation;
+  else queue->first = operation;
+  queue->last = operation;
+}
+
+/* While the stream is capturing it only notes the operation: the number means nothing. */
 static uint64_t stream_push(Stream *stream, Operation *operation) {
+  if (stream->capture == CAPTURE_ACTIVE) {
+    queue_add(&stream->captured, operation);
+    return 0;
+  }
   operation->sequence = ++last_sequence;
   if (stream->last != NULL) stream->last->next = operation;
   else stream->first = operation;
@@ -189,13 +218,17 @@ static Stream *stream_blocker(const Stream *stream) {
 }
 
 /* Addresses are checked only now: unmapping does not wait for queued work. */
+static bool copy_may_use(const RangeTable *table, uint64_t address, uint64_t bytes,
+                         int access) {
+  if (table == NULL) return true;
+  return table == &device_memory ? device_covers(address, bytes, access)
+                                 : range_covers(table, address, bytes, access);
+}
+
 static bool copy_run(const CopyWork *copy, const void *staged) {
   const void *source = copy->source_table ? (const void *)copy->source : staged;
-  if (copy->source_table && !range_covers(copy->source_table, copy->source, copy->bytes,
-                                          CU_MEM_ACCESS_READ))
-    return false;
-  if (copy->destination_table &&
-      !range_covers(copy->destination_table, copy->destination, copy->bytes,
+  if (!copy_may_use(copy->source_table, copy->source, copy->bytes, CU_MEM_ACCESS_READ) ||
+      !copy_may_use(copy->destination_table, copy->destination, copy->bytes,
                     CU_MEM_ACCESS_READWRITE))
     return false;
   memcpy((void *)copy->destination, source, copy->bytes);
@@ -203,8 +236,8 @@ static bool copy_run(const CopyWork *copy, const void *staged) {
 }
 
 static bool fill_run(const FillWork *fill) {
-  if (!range_covers(&device_memory, fill->destination, fill->count * fill->width,
-                    CU_MEM_ACCESS_READWRITE))
+  if (!device_covers(fill->destination, fill->count * fill->width,
+                     CU_MEM_ACCESS_READWRITE))
     return false;
   uint8_t *bytes = (uint8_t *)fill->destination;
   const uint16_t value16 = (uint16_t)fill->value;
@@ -228,7 +261,9 @@ static void stream_step(Stream *stream) {
     legal = fill_run(&operation->work.fill);
     break;
   case OPERATION_LAUNCH:
-    legal = kernel_run_guarded(operation->work.launch.kernel, operation->bytes,
+    /* A graph may outlive the module whose kernel it holds. */
+    legal = operation->work.launch.function->alive &&
+            kernel_run_guarded(operation->work.launch.kernel, operation->bytes,
                                &operation->work.launch.geometry);
     break;
   case OPERATION_RECORD:
@@ -300,8 +335,19 @@ static bool event_poll(Event *event) {
   return event_passed(event);
 }
 
+static void queue_clear(Queue *queue) {
+  while (queue->first != NULL) {
+    Operation *next = queue->first->next;
+    free(queue->first);
+    queue->first = next;
+  }
+  queue->last = NULL;
+}
+
 static void stream_clear(Stream *stream) {
   while (stream->first != NULL) free(stream_pop(stream));
+  queue_clear(&stream->captured);
+  stream->capture = CAPTURE_NONE;
 }
 
 /* Drops all queued work and every stream; returns how many streams lived. */

@@ -60,6 +60,7 @@ export class DeviceData {
   copyIn(address: number, source: Uint8Array, stream: number): void {
     this.#context.enter("copyIn");
     const target = this.#work.stream(stream, "copyIn");
+    this.#work.captures.refuse("copyIn", target);
     this.#memory.checkUsable("copyIn", address, source.length, "write");
     const bytes = source.slice();
     this.#work.enqueue(
@@ -76,6 +77,7 @@ export class DeviceData {
   copyOut(destination: Uint8Array, address: number, stream: number): void {
     this.#context.enter("copyOut");
     const target = this.#work.stream(stream, "copyOut");
+    this.#work.captures.refuse("copyOut", target);
     this.#memory.checkUsable("copyOut", address, destination.length, "read");
     this.#work.enqueue(
       "copyOut",

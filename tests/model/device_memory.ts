@@ -15,6 +15,7 @@ import { hex, Mmu } from "./mmu.ts";
 import type { ModelOptions } from "./options.ts";
 import { type Mapping, PageTable } from "./page_table.ts";
 import { type Extent, PhysicalMemory } from "./physical_memory.ts";
+import { PinnedMemory } from "./pinned_memory.ts";
 
 /** The calls on addresses, extents and mappings, with the rules of a real driver. */
 export class DeviceMemory {
@@ -24,6 +25,8 @@ export class DeviceMemory {
   readonly table = new PageTable();
   /** The extents. */
   readonly physical: PhysicalMemory;
+  /** Page-locked memory of the host. */
+  readonly pinned = new PinnedMemory();
   /** The reservations. */
   readonly space: AddressSpace;
   readonly #context: Context;
@@ -47,6 +50,7 @@ export class DeviceMemory {
     );
     this.mmu = new Mmu(
       this.table,
+      this.pinned,
       granularity,
       options.tlb ?? "keeps",
       (hazard) => context.hazards.push(hazard),
@@ -213,6 +217,7 @@ export class DeviceMemory {
   ): void {
     checkRange(operation, address, size);
     checkWhole(operation, "the size", size, 1);
+    if (this.pinned.find(address, size)) return;
     const usable = this.table.covering(address, size)?.every(({ access }) =>
       access === "read-write" || (kind === "read" && access === "read")
     );
@@ -256,5 +261,6 @@ export class DeviceMemory {
     this.table.clear();
     this.physical.clear();
     this.space.clear();
+    this.pinned.clear();
   }
 }

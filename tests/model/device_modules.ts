@@ -2,6 +2,7 @@ import type { LaunchGeometry } from "../../lib/driver.ts";
 import { DriverError } from "../../lib/errors.ts";
 import { checkGeometry } from "./argument_checks.ts";
 import type { Context } from "./context.ts";
+import type { DeviceGraphs } from "./device_graphs.ts";
 import type { DeviceMemory } from "./device_memory.ts";
 import type { DeviceStreams } from "./device_streams.ts";
 import { IdTable } from "./id_table.ts";
@@ -24,12 +25,19 @@ export class DeviceModules {
   readonly #context: Context;
   readonly #memory: DeviceMemory;
   readonly #work: DeviceStreams;
+  readonly #graphs: DeviceGraphs;
 
-  /** Makes the calls for a memory and its streams. */
-  constructor(context: Context, memory: DeviceMemory, work: DeviceStreams) {
+  /** Makes the calls for a memory, its streams and its graphs. */
+  constructor(
+    context: Context,
+    memory: DeviceMemory,
+    work: DeviceStreams,
+    graphs: DeviceGraphs,
+  ) {
     this.#context = context;
     this.#memory = memory;
     this.#work = work;
+    this.#graphs = graphs;
   }
 
   loadModule(image: Uint8Array): number {
@@ -50,6 +58,13 @@ export class DeviceModules {
 
   unloadModule(module: number): void {
     this.#context.enter("unloadModule");
+    this.#work.captures.refuseAny("unloadModule");
+    if (this.#graphs.hold(module)) {
+      throw new RangeError(
+        `Cannot unloadModule: graphs hold kernels of module ${module}; ` +
+          "destroy them first",
+      );
+    }
     this.modules.remove(module, "unloadModule");
     this.#context.force("unloadModule", () => this.#work.scheduler.runAll());
     this.#functions.removeWhere((one) => one.module === module);
@@ -75,7 +90,7 @@ export class DeviceModules {
     stream: number,
   ): void {
     this.#context.enter("launch");
-    const { name } = this.#functions.get(func, "launch");
+    const { name, module } = this.#functions.get(func, "launch");
     const target = this.#work.stream(stream, "launch");
     checkGeometry(geometry);
     if (args.length > 4096) {
@@ -89,6 +104,7 @@ export class DeviceModules {
     this.#work.enqueue("launch", target, `kernel ${name}`, {
       steps: Math.max(1, Math.ceil(durationNs / stepNs)),
       durationNs,
+      module,
       run: () => kernel.run(view, this.#memory.mmu, geometry),
     });
   }

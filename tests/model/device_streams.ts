@@ -1,5 +1,6 @@
 import type { AddressRange } from "../../lib/driver.ts";
 import { DriverError } from "../../lib/errors.ts";
+import { Captures } from "./captures.ts";
 import type { Context } from "./context.ts";
 import { IdTable } from "./id_table.ts";
 import { hex, MemoryFault } from "./mmu.ts";
@@ -28,6 +29,8 @@ export interface Work {
   steps?: number;
   /** Nanoseconds of device time; by the size of its ranges by default. */
   durationNs?: number;
+  /** The module whose kernel it runs. */
+  module?: number;
 }
 
 const bytesPerNs = 4_000;
@@ -40,6 +43,8 @@ export class DeviceStreams {
   readonly streams = new IdTable<Stream>("stream");
   /** Events by id. */
   readonly events = new IdTable<EventState>("event");
+  /** The streams that are capturing. */
+  readonly captures = new Captures();
   readonly #context: Context;
   readonly #table: PageTable;
   readonly #random: Random;
@@ -61,6 +66,7 @@ export class DeviceStreams {
 
   synchronize(): void {
     this.#context.enter("synchronize");
+    this.captures.refuseAny("synchronize");
     this.#context.force("synchronize", () => this.scheduler.runAll());
   }
 
@@ -72,6 +78,7 @@ export class DeviceStreams {
   destroyStream(stream: number): void {
     this.#context.enter("destroyStream");
     const removed = this.streams.remove(stream, "destroyStream");
+    this.captures.end(removed);
     this.#context.force(
       "destroyStream",
       () => this.scheduler.runUntilPassed(removed.tail),
@@ -81,7 +88,9 @@ export class DeviceStreams {
 
   synchronizeStream(stream: number): void {
     this.#context.enter("synchronizeStream");
-    const { tail } = this.stream(stream, "synchronizeStream");
+    const target = this.stream(stream, "synchronizeStream");
+    this.captures.refuse("synchronizeStream", target);
+    const { tail } = target;
     this.#context.force(
       "synchronizeStream",
       () => this.scheduler.runUntilPassed(tail),
@@ -97,6 +106,7 @@ export class DeviceStreams {
   waitEvent(stream: number, event: number): void {
     this.#context.enter("waitEvent");
     const target = this.stream(stream, "waitEvent");
+    this.captures.refuse("waitEvent", target);
     const { place } = this.events.get(event, "waitEvent");
     if (place) {
       this.enqueue("waitEvent", target, `wait for event ${event}`, {
@@ -120,6 +130,7 @@ export class DeviceStreams {
     this.#context.enter("recordEvent");
     const state = this.events.get(event, "recordEvent");
     const target = this.stream(stream, "recordEvent");
+    this.captures.refuse("recordEvent", target);
     const place = { stream: target, position: target.enqueued + 1 };
     state.place = place;
     state.passedNs = undefined;
@@ -172,13 +183,14 @@ export class DeviceStreams {
     return (endNs! - startNs!) / 1e6;
   }
 
-  /** Puts an operation at a stream's end. */
+  /** Puts an operation at a stream's end, or notes it while the stream is capturing. */
   enqueue(
     operation: string,
     stream: Stream,
     label: string,
     work: Work,
   ): void {
+    if (this.captures.note(stream, { label, work })) return;
     const ranges = work.ranges ?? [];
     const meant = ranges.flatMap(({ address, size }) =>
       this.#table.touching(address, size)
@@ -228,6 +240,7 @@ export class DeviceStreams {
       if (!(error instanceof MemoryFault)) throw error;
     }
     this.scheduler.clear();
+    this.captures.clear();
     this.streams.clear();
     this.events.clear();
   }

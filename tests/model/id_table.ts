@@ -37,6 +37,11 @@ export class IdTable<Thing> {
     return thing;
   }
 
+  /** Whether the condition holds for any thing. */
+  some(condition: (thing: Thing) => boolean): boolean {
+    return [...this.#things.values()].some(condition);
+  }
+
   /** Takes everything out. */
   clear(): void {
     this.#things.clear();

@@ -1,4 +1,5 @@
 import type { Mapping, PageTable } from "./page_table.ts";
+import type { PinnedMemory } from "./pinned_memory.ts";
 import {
   type Extent,
   fillExtent,
@@ -30,11 +31,15 @@ export interface KernelMemory {
 /** Whether a walk that finds nothing is cached too. */
 export type TlbMode = "keeps" | "keeps-invalid";
 
-/** Every access goes through here: translated granule by granule, when it runs. */
+/**
+ * Every access goes through here: translated granule by granule, when it runs. Page-locked
+ * memory of the host needs no translation.
+ */
 export class Mmu implements KernelMemory {
   /** The cached translations. */
   readonly tlb: Tlb;
   readonly #table: PageTable;
+  readonly #pinned: PinnedMemory;
   readonly #granularity: number;
   readonly #mode: TlbMode;
   readonly #report: (hazard: string) => void;
@@ -42,18 +47,22 @@ export class Mmu implements KernelMemory {
   /** Makes an MMU; `report` hears of accesses through stale translations. */
   constructor(
     table: PageTable,
+    pinned: PinnedMemory,
     granularity: number,
     mode: TlbMode,
     report: (hazard: string) => void,
   ) {
     this.tlb = new Tlb(granularity);
     this.#table = table;
+    this.#pinned = pinned;
     this.#granularity = granularity;
     this.#mode = mode;
     this.#report = report;
   }
 
   read(address: number, bytes: number): Uint8Array {
+    const pinned = this.#pinned.find(address, bytes);
+    if (pinned) return pinned.slice();
     const target = new Uint8Array(bytes);
     this.#access("read", address, bytes, (extent, offset, length, done) => {
       readExtent(extent, offset, target.subarray(done, done + length));
@@ -62,6 +71,8 @@ export class Mmu implements KernelMemory {
   }
 
   write(address: number, source: Uint8Array): void {
+    const pinned = this.#pinned.find(address, source.length);
+    if (pinned) return pinned.set(source);
     this.#access(
       "write",
       address,
@@ -73,6 +84,13 @@ export class Mmu implements KernelMemory {
   }
 
   fill(address: number, pattern: number, bytes: number): void {
+    const pinned = this.#pinned.find(address, bytes);
+    if (pinned) {
+      pinned.forEach((_, at) =>
+        pinned[at] = pattern >>> (8 * ((address + at) & 3))
+      );
+      return;
+    }
     this.#access("write", address, bytes, (extent, offset, length) => {
       fillExtent(extent, offset, pattern, length);
     });

@@ -11,8 +11,10 @@ import type { CallLog, DriverMethod } from "./call_log.ts";
 import { Context } from "./context.ts";
 import { h200Costs } from "./costs.ts";
 import { DeviceData } from "./device_data.ts";
+import { DeviceGraphs } from "./device_graphs.ts";
 import { DeviceMemory } from "./device_memory.ts";
 import { DeviceModules } from "./device_modules.ts";
+import { DevicePinned } from "./device_pinned.ts";
 import { DeviceStreams } from "./device_streams.ts";
 import type { ModelKernel } from "./kernels.ts";
 import type { ModelOptions } from "./options.ts";
@@ -33,6 +35,10 @@ export interface LiveObjects {
   events: number;
   /** Modules. */
   modules: number;
+  /** Graphs. */
+  graphs: number;
+  /** Allocations of page-locked memory. */
+  pinned: number;
 }
 
 /**
@@ -49,6 +55,8 @@ export class ModelDriver implements Driver {
   readonly #memory: DeviceMemory;
   readonly #work: DeviceStreams;
   readonly #data: DeviceData;
+  readonly #pinned: DevicePinned;
+  readonly #graphs: DeviceGraphs;
   readonly #modules: DeviceModules;
 
   /** Makes a device with nothing on it. */
@@ -68,7 +76,18 @@ export class ModelDriver implements Driver {
       options,
     );
     this.#data = new DeviceData(this.#context, this.#memory, this.#work);
-    this.#modules = new DeviceModules(this.#context, this.#memory, this.#work);
+    this.#pinned = new DevicePinned(
+      this.#context,
+      this.#memory.pinned,
+      this.#work,
+    );
+    this.#graphs = new DeviceGraphs(this.#context, this.#work);
+    this.#modules = new DeviceModules(
+      this.#context,
+      this.#memory,
+      this.#work,
+      this.#graphs,
+    );
     this.info = {
       backend: "model",
       ordinal: 0,
@@ -121,6 +140,8 @@ export class ModelDriver implements Driver {
       streams: this.#work.streams.count,
       events: this.#work.events.count,
       modules: this.#modules.modules.count,
+      graphs: this.#graphs.graphs.count,
+      pinned: this.#memory.pinned.count,
     };
   }
 
@@ -161,6 +182,7 @@ export class ModelDriver implements Driver {
     this.#work.clear();
     this.#memory.clear();
     this.#modules.clear();
+    this.#graphs.graphs.clear();
   }
 
   memoryInfo(): { free: number; total: number } {
@@ -268,6 +290,42 @@ export class ModelDriver implements Driver {
     stream: number,
   ): void {
     this.#data.copy(destination, source, bytes, stream);
+  }
+
+  allocPinned(bytes: number): number {
+    return this.#pinned.allocPinned(bytes);
+  }
+
+  freePinned(address: number): void {
+    this.#pinned.freePinned(address);
+  }
+
+  writePinned(address: number, source: Uint8Array): void {
+    this.#pinned.writePinned(address, source);
+  }
+
+  readPinned(destination: Uint8Array, address: number): void {
+    this.#pinned.readPinned(destination, address);
+  }
+
+  beginCapture(stream: number): void {
+    this.#graphs.beginCapture(stream);
+  }
+
+  endCapture(stream: number): number {
+    return this.#graphs.endCapture(stream);
+  }
+
+  isCapturing(stream: number): boolean {
+    return this.#graphs.isCapturing(stream);
+  }
+
+  launchGraph(graph: number, stream: number): void {
+    this.#graphs.launchGraph(graph, stream);
+  }
+
+  destroyGraph(graph: number): void {
+    this.#graphs.destroyGraph(graph);
   }
 
   loadModule(image: Uint8Array): number {

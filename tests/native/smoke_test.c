@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ static struct {
 
 static uint32_t (*fake_fail)(const char *name, uint32_t kth, int32_t code);
 static int32_t (*fake_live)(int32_t what);
+static int (*fake_stream_synchronize)(void *stream);
 
 static atomic_int checks, failures;
 
@@ -150,6 +152,7 @@ static void test_stale_device(uint32_t device) {
   uint32_t id = 1;
   uint64_t handle;
   uint8_t byte = 1;
+  int32_t capturing;
   STALE(mb_close(device));
   STALE(mb_memory_info(device, pair));
   STALE(mb_synchronize(device));
@@ -181,6 +184,15 @@ static void test_stale_device(uint32_t device) {
   STALE(mb_module_unload(device, 1));
   STALE(mb_function(device, 1, &byte, 1, &id));
   STALE(mb_launch(device, 1, 1, 1, 1, 1, 1, 1, 0, 0, &byte, 1));
+  STALE(mb_host_alloc(device, 1, &number));
+  STALE(mb_host_free(device, 1));
+  STALE(mb_host_write(device, 1, &byte, 1));
+  STALE(mb_host_read(device, &byte, 1, 1));
+  STALE(mb_capture_begin(device, 1));
+  STALE(mb_capture_end(device, 1, &id));
+  STALE(mb_capture_status(device, 1, &capturing));
+  STALE(mb_graph_launch(device, 1, 0));
+  STALE(mb_graph_destroy(device, 1));
   STALE(mb_plain_alloc(device, 1, &number));
   STALE(mb_plain_free(device, 1));
   STALE(mb_pool_alloc(device, 1, 0, &number));
@@ -768,6 +780,242 @@ static void test_baselines(uint32_t device) {
   OK(mb_stream_destroy(device, stream));
 }
 
+static void test_pinned(uint32_t device, Kernels kernels) {
+  double pinned = 0, other = 0, address = reserve(device, GRANULE), size = GRANULE, unused;
+  uint8_t in[5000], out[5000];
+  uint64_t *words, verify[4], fill[3];
+  uint32_t id, stream;
+  create(device, 1, 1, &id);
+  OK(mb_map(device, address, 1, &id, 3, NULL));
+  OK(mb_stream_create(device, &stream));
+  for (size_t i = 0; i < sizeof in; i++) in[i] = (uint8_t)(i * 7 + (i >> 8));
+  BAD(mb_host_alloc(device, 0, &unused));
+  BAD(mb_host_alloc(device, -1, &unused));
+  BAD(mb_host_alloc(device, NAN, &unused));
+  BAD(mb_host_alloc(device, 100, NULL));
+  EXPECT(MB_OUT_OF_MEMORY, mb_host_alloc(device, 1e15, &unused));
+  OK(mb_host_alloc(device, sizeof in, &pinned));
+  OK(mb_host_alloc(device, 4096 * 8, &other));
+  OK(mb_host_write(device, pinned, in, sizeof in));
+  OK(mb_host_write(device, pinned + 10, in, 20));
+  memmove(in + 10, in, 20);
+  OK(mb_host_read(device, out, pinned, sizeof out));
+  CHECK(memcmp(in, out, sizeof in) == 0);
+  /* The host sees it where the device does. */
+  CHECK(memcmp((void *)(uintptr_t)pinned, in, sizeof in) == 0);
+  BAD(mb_host_write(device, pinned, NULL, 1));
+  BAD(mb_host_write(device, pinned, in, 0));
+  BAD(mb_host_write(device, NAN, in, 1));
+  BAD(mb_host_read(device, NULL, pinned, 1));
+  BAD(mb_host_read(device, out, pinned, -1));
+  EXPECT(MB_NOT_MAPPED, mb_host_write(device, pinned, in, sizeof in + 1));
+  EXPECT(MB_NOT_MAPPED, mb_host_write(device, pinned + sizeof in - 1, in, 2));
+  EXPECT(MB_NOT_MAPPED, mb_host_read(device, out, address, 1));
+  CHECK(strstr(error_text(), "no page-locked allocation") != NULL);
+  BAD(mb_host_free(device, pinned + 1));
+  BAD(mb_host_free(device, address));
+  BAD(mb_plain_free(device, pinned));
+
+  words = (uint64_t *)(uintptr_t)other;
+  fill[0] = (uint64_t)other;
+  fill[1] = 4096 - 2;
+  fill[2] = 99;
+  memcpy(verify, fill, sizeof fill);
+  verify[3] = (uint64_t)other + 4094 * 8; /* the result is page-locked too */
+  launch(device, kernels.fill, stream, fill, 3);
+  OK(mb_stream_synchronize(device, stream));
+  words[4094] = 0;
+  words[4095] = UINT64_MAX;
+  words[5]++;
+  words[77] = 0;
+  launch(device, kernels.verify, stream, verify, 4);
+  OK(mb_stream_synchronize(device, stream));
+  CHECK(words[4094] == 2 && words[4095] == 5);
+  OK(mb_copy(device, address, pinned, sizeof in, stream));
+  OK(mb_memset(device, pinned, 3, 1, sizeof in, stream));
+  OK(mb_copy_out(device, out, address, sizeof out, stream));
+  CHECK(memcmp(in, out, sizeof in) == 0);
+  OK(mb_copy_out(device, out, pinned + 100, 100, stream));
+  CHECK(out[0] == 3 && out[99] == 3);
+  OK(mb_copy_in(device, pinned + 1, in, 10, stream));
+  OK(mb_copy(device, other, pinned, 100, stream));
+  OK(mb_stream_synchronize(device, stream));
+  CHECK(memcmp((uint8_t *)words + 1, in, 10) == 0 && *(uint8_t *)words == 3);
+
+  /* Freeing waits for who uses it. */
+  spin(device, kernels, stream, 20);
+  OK(mb_copy(device, address, pinned, 100, stream));
+  OK(mb_host_free(device, pinned));
+  BAD(mb_host_free(device, pinned));
+  EXPECT(MB_NOT_MAPPED, mb_host_read(device, out, pinned, 1));
+  EXPECT(MB_NOT_MAPPED, mb_copy(device, address, pinned, 1, stream));
+  OK(mb_host_free(device, other));
+  OK(mb_stream_destroy(device, stream));
+  OK(mb_unmap(device, 1, &address, &size));
+  OK(mb_extents_release(device, 1, &id));
+  OK(mb_unreserve(device, address));
+}
+
+static int32_t is_capturing(uint32_t device, uint32_t stream) {
+  int32_t capturing = -1;
+  OK(mb_capture_status(device, stream, &capturing));
+  return capturing;
+}
+
+/* Everything that would spoil a capture, and does not. */
+static void test_capture_refusals(uint32_t device, Kernels kernels, uint32_t stream,
+                                  double address, uint32_t graph) {
+  uint8_t byte = 1;
+  uint32_t event, unused;
+  double pooled, pinned, times[2];
+  OK(mb_event_create(device, 0, &event));
+  OK(mb_event_record(device, event, 0));
+  OK(mb_host_alloc(device, 10, &pinned));
+  OK(mb_pool_alloc(device, 100, 0, &pooled));
+  BAD(mb_capture_begin(device, stream));
+  BAD(mb_stream_synchronize(device, stream));
+  CHECK(strstr(error_text(), "end the capture first") != NULL);
+  BAD(mb_synchronize(device));
+  CHECK(strstr(error_text(), "end the captures first") != NULL);
+  BAD(mb_event_record(device, event, stream));
+  BAD(mb_stream_wait(device, stream, event));
+  BAD(mb_copy_in(device, address, &byte, 1, stream));
+  BAD(mb_copy_out(device, &byte, address, 1, stream));
+  BAD(mb_pool_alloc(device, 100, stream, &pooled));
+  BAD(mb_pool_free(device, pooled, stream));
+  BAD(mb_host_free(device, pinned));
+  BAD(mb_module_unload(device, kernels.busy));
+  BAD(mb_graph_launch(device, graph, stream));
+  BAD(mb_time_pool(device, 100, stream, 1, 1, times, times + 1));
+  BAD(mb_time_launch(device, kernels.empty, stream, &byte, 1, 0, 1, times));
+  BAD(mb_capture_end(device, stream, NULL));
+  BAD(mb_capture_status(device, stream, NULL));
+  CHECK(is_capturing(device, stream) == 1);
+  OK(mb_event_synchronize(device, event));
+  OK(mb_event_query(device, event));
+  OK(mb_stream_wait(device, 0, event));
+  OK(mb_stream_synchronize(device, 0));
+  OK(mb_pool_free(device, pooled, 0));
+  OK(mb_pool_trim(device));
+  OK(mb_time_vmm(device, 4 * GRANULE, GRANULE, 1, (double[5]){0}));
+  OK(mb_plain_alloc(device, 100, &pooled));
+  OK(mb_plain_free(device, pooled));
+  OK(mb_event_destroy(device, event));
+  OK(mb_module_load(device, setup.busy, setup.busy_bytes, &unused));
+  CHECK(is_capturing(device, stream) == 1);
+}
+
+static void test_graphs(uint32_t device, Kernels kernels) {
+  double address = reserve(device, 2 * GRANULE), size = 2 * GRANULE;
+  uint32_t ids[2], stream, other, graph, empty, unused, module;
+  uint64_t fill[] = {(uint64_t)address, 64, 5};
+  uint8_t first[512], again[512];
+  create(device, 2, 1, ids);
+  OK(mb_map(device, address, 2, ids, 3, NULL));
+  OK(mb_stream_create(device, &stream));
+  OK(mb_stream_create(device, &other));
+  BAD(mb_capture_begin(device, 0));
+  STALE(mb_capture_begin(device, 999));
+  BAD(mb_capture_end(device, 0, &unused));
+  BAD(mb_capture_end(device, stream, &unused));
+  STALE(mb_capture_end(device, 999, &unused));
+  STALE(mb_graph_launch(device, 0, stream));
+  STALE(mb_graph_launch(device, 999, stream));
+  STALE(mb_graph_destroy(device, 999));
+  CHECK(is_capturing(device, 0) == 0 && is_capturing(device, stream) == 0);
+  OK(mb_capture_begin(device, other));
+  OK(mb_capture_end(device, other, &empty));
+
+  launch(device, kernels.fill, stream, fill, 3);
+  OK(mb_copy_out(device, first, address, 512, stream));
+  OK(mb_memset(device, address, 1, 1, 512, stream));
+  OK(mb_capture_begin(device, stream));
+  OK(mb_memset(device, address, 2, 1, 512, stream));
+  test_capture_refusals(device, kernels, stream, address, empty);
+  launch(device, kernels.fill, stream, fill, 3);
+  fill[0] = 0; /* the block was copied */
+  OK(mb_copy(device, address + GRANULE, address, 512, stream));
+  OK(mb_capture_end(device, stream, &graph));
+  CHECK(is_capturing(device, stream) == 0);
+  OK(mb_synchronize(device));
+  CHECK(byte_at(device, address) == 1);
+  for (int i = 0; i < 3; i++) {
+    OK(mb_memset(device, address, 9, 1, size, i ? other : stream));
+    OK(mb_graph_launch(device, graph, i ? other : stream));
+    OK(mb_graph_launch(device, empty, i ? other : stream));
+    OK(mb_copy_out(device, again, address + GRANULE, 512, i ? other : stream));
+    CHECK(memcmp(first, again, 512) == 0);
+  }
+  STALE(mb_graph_launch(device, graph, 999));
+
+  BAD(mb_module_unload(device, kernels.pattern));
+  CHECK(strstr(error_text(), "destroy them first") != NULL);
+  OK(mb_module_load(device, setup.busy, setup.busy_bytes, &module));
+  for (int i = 0; i < 20; i++) {
+    uint32_t running, spinning = find_function(device, module, "mb_spin");
+    uint64_t ns = 1000000;
+    OK(mb_capture_begin(device, stream));
+    launch(device, spinning, stream, &ns, 1);
+    OK(mb_memset(device, address, (uint32_t)i, 1, 512, stream));
+    OK(mb_capture_end(device, stream, &running));
+    OK(mb_graph_launch(device, running, stream));
+    OK(mb_graph_launch(device, running, other));
+    BAD(mb_module_unload(device, module));
+    OK(mb_graph_destroy(device, running));
+    STALE(mb_graph_destroy(device, running));
+    OK(mb_stream_synchronize(device, other));
+    CHECK(byte_at(device, address) == i);
+  }
+  OK(mb_module_unload(device, module));
+
+  /* The stream's end is the capture's. */
+  OK(mb_capture_begin(device, stream));
+  OK(mb_memset(device, address, 77, 1, 512, stream));
+  BAD(mb_synchronize(device));
+  OK(mb_stream_destroy(device, stream));
+  OK(mb_synchronize(device));
+  CHECK(byte_at(device, address) == 19);
+  OK(mb_graph_destroy(device, graph));
+  OK(mb_graph_destroy(device, empty));
+  OK(mb_stream_destroy(device, other));
+  OK(mb_unmap(device, 1, &address, &size));
+  OK(mb_extents_release(device, 2, ids));
+  OK(mb_unreserve(device, address));
+}
+
+/* A driver call of a capture fails: the stream is as before, and nothing is left. */
+static void test_failing_graphs(uint32_t device) {
+  uint32_t stream, graph;
+  uint64_t handle = 0;
+  double pinned;
+  OK(mb_stream_create(device, &stream));
+  fake_fail("cuStreamBeginCapture_v2", 1, 999);
+  EXPECT(MB_DRIVER, mb_capture_begin(device, stream));
+  OK(mb_synchronize(device));
+  OK(mb_capture_begin(device, stream));
+  /* Another library waits for the stream. */
+  OK(mb_stream_handle(device, stream, &handle));
+  CHECK(fake_stream_synchronize((void *)(uintptr_t)handle) == 900);
+  CHECK(is_capturing(device, stream) == 1);
+  EXPECT(MB_DRIVER, mb_capture_end(device, stream, &graph));
+  CHECK(strstr(error_text(), "capture again without it") != NULL);
+  OK(mb_stream_synchronize(device, stream));
+  OK(mb_capture_begin(device, stream));
+  fake_fail("cuGraphInstantiateWithFlags", 1, 2);
+  EXPECT(MB_OUT_OF_MEMORY, mb_capture_end(device, stream, &graph));
+  CHECK(fake_live(13) == 0 && fake_live(14) == 0);
+  OK(mb_stream_synchronize(device, stream));
+  fake_fail("cuMemHostGetDevicePointer_v2", 1, 801);
+  EXPECT(MB_UNSUPPORTED, mb_host_alloc(device, 100, &pinned));
+  fake_fail("cuMemHostAlloc", 1, 2);
+  EXPECT(MB_OUT_OF_MEMORY, mb_host_alloc(device, 100, &pinned));
+  OK(mb_host_alloc(device, 100, &pinned));
+  fake_fail("cuMemFreeHost", 1, 999);
+  EXPECT(MB_DRIVER, mb_host_free(device, pinned));
+  OK(mb_host_free(device, pinned));
+  OK(mb_stream_destroy(device, stream));
+}
+
 static void test_timed_loops(uint32_t device, Kernels kernels) {
   enum { N = 600 };
   static double first[N * 5], second[N];
@@ -866,6 +1114,33 @@ static void *compute_in_thread(void *argument) {
   return NULL;
 }
 
+/* Captures and graphs of its own, and page-locked memory, beside those of others. */
+static void *capture_in_thread(void *argument) {
+  Worker *worker = argument;
+  uint32_t device = worker->device, stream, graph;
+  double pinned;
+  OK(mb_stream_create(device, &stream));
+  for (int i = 0; i < 200; i++) {
+    uint64_t fill[3] = {0, 64, (uint64_t)i}, word = 0, nothing = 0;
+    OK(mb_host_alloc(device, 512, &pinned));
+    OK(mb_host_write(device, pinned, (const uint8_t *)&nothing, 8));
+    fill[0] = (uint64_t)pinned;
+    OK(mb_capture_begin(device, stream));
+    launch(device, worker->kernels.fill, stream, fill, 3);
+    OK(mb_memset(device, pinned, (uint32_t)i % 256, 1, 4, stream));
+    OK(mb_capture_end(device, stream, &graph));
+    OK(mb_graph_launch(device, graph, stream));
+    OK(mb_graph_destroy(device, graph));
+    OK(mb_stream_synchronize(device, stream));
+    OK(mb_host_read(device, (uint8_t *)&word, pinned, 8));
+    CHECK((word & 255) == (uint64_t)(i % 256));
+    /* Others may be capturing. */
+    while (mb_host_free(device, pinned) == MB_BAD_ARGUMENT) sched_yield();
+  }
+  OK(mb_stream_destroy(device, stream));
+  return NULL;
+}
+
 /* Goes on until the stream or the device is gone under it. */
 static void *launch_in_thread(void *argument) {
   const Worker *worker = argument;
@@ -893,6 +1168,11 @@ static void test_threads(uint32_t device, Kernels kernels) {
                    &workers[i]);
   }
   for (int i = 0; i < 4; i++) pthread_join(workers[i].thread, NULL);
+  for (int i = 0; i < 4; i++) {
+    pthread_create(&workers[i].thread, NULL, i == 0 ? map_in_thread : capture_in_thread,
+                   &workers[i]);
+  }
+  for (int i = 0; i < 4; i++) pthread_join(workers[i].thread, NULL);
   for (int i = 0; i < 10; i++) {
     OK(mb_stream_create(device, &workers[0].stream));
     pthread_create(&workers[0].thread, NULL, launch_in_thread, &workers[0]);
@@ -905,8 +1185,8 @@ static void test_threads(uint32_t device, Kernels kernels) {
 /* Closing with everything alive, work queued, and another thread at it. */
 static void test_close_live(void) {
   for (int i = 0; i < 5; i++) {
-    uint32_t device = open_device(), ids[3], event, stream;
-    double address = reserve(device, 64 * GRANULE), plain, pooled;
+    uint32_t device = open_device(), ids[3], event, stream, capturing, graph;
+    double address = reserve(device, 64 * GRANULE), plain, pooled, pinned;
     Worker worker = {device, 0, load_kernels(device), 0};
     create(device, 3, 2, ids);
     OK(mb_map(device, address + 6 * GRANULE, 3, ids, 3, NULL));
@@ -916,7 +1196,15 @@ static void test_close_live(void) {
     OK(mb_event_create(device, 1, &event));
     OK(mb_plain_alloc(device, 100, &plain));
     OK(mb_pool_alloc(device, 100, stream, &pooled));
+    OK(mb_host_alloc(device, 100, &pinned));
+    OK(mb_stream_create(device, &capturing));
+    OK(mb_capture_begin(device, capturing));
+    launch(device, worker.kernels.empty, capturing, (uint64_t[]){0}, 1);
+    OK(mb_capture_end(device, capturing, &graph));
     spin(device, worker.kernels, stream, 20);
+    OK(mb_graph_launch(device, graph, stream));
+    OK(mb_capture_begin(device, capturing));
+    launch(device, worker.kernels.empty, capturing, (uint64_t[]){0}, 1);
     OK(mb_memset(device, address + 6 * GRANULE, 1, 1, 6 * GRANULE, stream));
     OK(mb_event_record(device, event, stream));
     OK(mb_stream_wait(device, 0, event));
@@ -928,7 +1216,7 @@ static void test_close_live(void) {
     STALE(mb_close(device));
   }
   /* Handles to operations: none may be left in the driver. */
-  for (int what = 0; setup.fake && what <= 12; what++) CHECK(fake_live(what) == 0);
+  for (int what = 0; setup.fake && what <= 14; what++) CHECK(fake_live(what) == 0);
 }
 
 /* An injected failure that no context survives. */
@@ -979,12 +1267,14 @@ static void find_fake(const char *library) {
   void *fake = dlopen(library, RTLD_NOW);
   void *fail = fake ? dlsym(fake, "fakecuda_fail") : NULL;
   void *live = fake ? dlsym(fake, "fakecuda_live") : NULL;
-  if (!fail || !live) {
+  void *synchronize = fake ? dlsym(fake, "cuStreamSynchronize") : NULL;
+  if (!fail || !live || !synchronize) {
     fprintf(stderr, "%s is not the fake driver\n", library);
     exit(2);
   }
   memcpy(&fake_fail, &fail, sizeof fail);
   memcpy(&fake_live, &live, sizeof live);
+  memcpy(&fake_stream_synchronize, &synchronize, sizeof synchronize);
 }
 
 static void report(const char *group) {
@@ -1037,6 +1327,9 @@ int main(int count, char **arguments) {
   RUN("streams", test_streams(device, kernels));
   RUN("copies", test_copies(device, kernels));
   RUN("baselines", test_baselines(device));
+  RUN("page-locked", test_pinned(device, kernels));
+  RUN("graphs", test_graphs(device, kernels));
+  if (setup.fake) RUN("failing graphs", test_failing_graphs(device));
   RUN("timed loops", test_timed_loops(device, kernels));
   RUN("map rounds", test_rounds(device));
   RUN("threads", test_threads(device, kernels));
