@@ -26,6 +26,7 @@ export type {
 } from "./lib/moonbright.ts";
 export { type AccessOptions, Block, type FillOptions } from "./lib/block.ts";
 export { Event, Stream } from "./lib/stream.ts";
+export { Graph } from "./lib/graph.ts";
 export {
   Kernel,
   type KernelArgument,
@@ -54,3 +55,30 @@ export {
   OutOfMemoryError,
 } from "./lib/errors.ts";
 export { formatSize, parseSize } from "./lib/sizes.ts";
+export {
+  type PageAllocOptions,
+  PagedSpace,
+  type PagedSpaceOptions,
+  type PagedStats,
+  type PagedView,
+} from "./lib/paging/paged_space.ts";
+export {
+  type ForkOptions,
+  type PagedAccess,
+  PagedRange,
+} from "./lib/paging/paged_range.ts";
+export {
+  decode,
+  type DecodedEntry,
+  encode,
+  type EntryFormat,
+  type FormatName,
+  FORMATS,
+  type PageKind,
+} from "./lib/paging/formats.ts";
+export { viewArguments } from "./lib/paging/argument_blocks.ts";
+export {
+  type BadPage,
+  readReport,
+  REPORT_NONE,
+} from "./lib/paging/page_report.ts";

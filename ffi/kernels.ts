@@ -5,15 +5,35 @@
  */
 
 import busyPtx from "../kernels/build/busy.ptx" with { type: "text" };
+import pagingCopyPtx from "../kernels/build/paging_copy.ptx" with {
+  type: "text",
+};
+import pagingEntriesPtx from "../kernels/build/paging_entries.ptx" with {
+  type: "text",
+};
+import pagingReadPtx from "../kernels/build/paging_read.ptx" with {
+  type: "text",
+};
 import patternPtx from "../kernels/build/pattern.ptx" with { type: "text" };
 import type { DeviceInfo } from "../lib/driver.ts";
 import { MoonBrightError } from "../lib/errors.ts";
 import { buildHostKernels } from "./build.ts";
 
 /** Name of a kernel file in `kernels/`. */
-export type KernelSet = "busy" | "pattern";
+export type KernelSet =
+  | "busy"
+  | "paging_copy"
+  | "paging_entries"
+  | "paging_read"
+  | "pattern";
 
-const PTX: Record<KernelSet, string> = { busy: busyPtx, pattern: patternPtx };
+const PTX: Record<KernelSet, string> = {
+  busy: busyPtx,
+  paging_copy: pagingCopyPtx,
+  paging_entries: pagingEntriesPtx,
+  paging_read: pagingReadPtx,
+  pattern: patternPtx,
+};
 
 /**
  * The image of a set of kernels for a device: PTX for CUDA; for the host a shared

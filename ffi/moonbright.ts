@@ -10,7 +10,12 @@ import {
 } from "../lib/moonbright.ts";
 import { calibrate } from "../lib/calibrate.ts";
 import { rehearse } from "../lib/rehearsal.ts";
+import {
+  PagedSpace,
+  type PagedSpaceOptions,
+} from "../lib/paging/paged_space.ts";
 import { type DeviceOptions, openDriver } from "./devices.ts";
+import { kernelImage } from "./kernels.ts";
 import type { NativeDriver } from "./native_driver.ts";
 
 /** Which device to open and how to allocate on it. */
@@ -52,5 +57,32 @@ export class MoonBright extends Instance {
       driver.close();
       throw error;
     }
+  }
+
+  /**
+   * Makes a paged space: device memory behind a page table that kernels write and read.
+   *
+   * @example
+   * ```ts
+   * import { MoonBright } from "@moonbright/moonbright";
+   *
+   * using mb = MoonBright.open({ device: "host" });
+   * using space = mb.pagedSpace({ pages: 1024, pageSize: 4096 });
+   * using prompt = space.alloc(2, { maxPages: 16 });
+   * prompt.write(new Uint8Array([1, 2, 3]));
+   * using answer = prompt.fork(); // shares the frames until one of them writes
+   * answer.grow();
+   * ```
+   *
+   * @throws {RangeError} if an option is out of range
+   * @throws {OutOfMemoryError} if there is no memory for the table or the first frames
+   */
+  pagedSpace(options: PagedSpaceOptions): PagedSpace {
+    this.assertOpen("make a paged space");
+    const images = {
+      entries: kernelImage("paging_entries", this.device),
+      copy: kernelImage("paging_copy", this.device),
+    };
+    return new PagedSpace(this, images, options);
   }
 }

@@ -1,0 +1,849 @@
+/**
+ * The translation plane: virtual pages whose table lies in device memory, written by
+ * kernels in the caller's stream and read by the user's kernels.
+ *
+ * The host decides which frames a page gets; a kernel writes the entries. No operation
+ * waits for the device, and all but those that move host data may be captured into a
+ * graph.
+ *
+ * @module
+ */
+
+import type { Block } from "../block.ts";
+import { ClosedError, MoonBrightError } from "../errors.ts";
+import type { MoonBright } from "../moonbright.ts";
+import { checkBytes } from "../sizes.ts";
+import type { Stream } from "../stream.ts";
+import type { FrameCopy } from "./argument_blocks.ts";
+import {
+  encode,
+  type EntryFormat,
+  type FormatName,
+  FORMATS,
+} from "./formats.ts";
+import { type FrameRun, type Piece, slicePieces } from "./frame_run.ts";
+import { FrameStore } from "./frame_store.ts";
+import {
+  type ForkOptions,
+  type PagedAccess,
+  PagedRange,
+  type RangeState,
+} from "./paged_range.ts";
+import { type PagingImages, TableWriter } from "./table_writer.ts";
+import { type PageSpan, VirtualPages } from "./virtual_pages.ts";
+
+/** How a paged space is made. */
+export interface PagedSpaceOptions {
+  /** Virtual pages: entries of the table. */
+  pages: number;
+  /** Bytes of a page: a power of two from 4 KiB to 2 MiB; 64 KiB if left out. */
+  pageSize?: number;
+  /** Layout of the entries; MoonBright's own if left out. */
+  format?: FormatName;
+  /** Frames that there may be at most; as many as pages if left out. */
+  maxFrames?: number;
+  /** Frames to have memory for at once; 32 MiB of them if left out. */
+  frames?: number;
+  /** A name that shows in reports. */
+  name?: string;
+}
+
+/** How to allocate pages. */
+export interface PageAllocOptions {
+  /** The stream whose order the range follows; the default stream if left out. */
+  stream?: Stream;
+  /** Pages that it may grow to; as many as it has if left out. */
+  maxPages?: number;
+}
+
+/** Figures of a paged space. */
+export interface PagedStats {
+  /** Pages that have frames. */
+  mappedPages: number;
+  /** Frames in use; fewer than pages where forks share them. */
+  usedFrames: number;
+  /** Frames that there is memory for. */
+  backedFrames: number;
+  /** Live ranges. */
+  ranges: number;
+  /** Pages freed whose entries are still in the table. */
+  retiredPages: number;
+  /** Kernels launched to write the table or copy pages. */
+  launches: number;
+  /** Coherence points at which entries were cleared. */
+  clearings: number;
+}
+
+/** What a kernel needs to translate: the fields of `MbPagedView` in `kernels/moonbright.h`. */
+export interface PagedView {
+  /** Device address of the table. */
+  table: number;
+  /** Entries of the table. */
+  pages: number;
+  /** log2 of the page size. */
+  pageShift: number;
+  /** The entries' layout. */
+  format: EntryFormat;
+}
+
+/** Retired pages at which their entries are cleared. */
+const CLEAR_AT_SHARE = 1 / 8;
+
+/** Paged device memory. */
+export class PagedSpace {
+  /** Bytes of a page. */
+  readonly pageSize: number;
+  /** Virtual pages. */
+  readonly pages: number;
+  /** Layout of the entries. */
+  readonly format: EntryFormat;
+  readonly #mb: MoonBright;
+  readonly #table: Block;
+  readonly #virtual: VirtualPages;
+  readonly #frames: FrameStore;
+  readonly #writer: TableWriter;
+  readonly #ranges = new Set<RangeState>();
+  /** What gives back the frames and pages that captured graphs may write: kept until those are gone. */
+  readonly #parked: (() => void)[] = [];
+  #mappedPages = 0;
+  #clearings = 0;
+  #closed = false;
+
+  /**
+   * Made by `mb.pagedSpace()`.
+   *
+   * @throws {RangeError} if pages or page size are out of range
+   * @throws {OutOfMemoryError} if there is no memory for the table or the first frames
+   */
+  constructor(
+    mb: MoonBright,
+    images: PagingImages,
+    options: PagedSpaceOptions,
+  ) {
+    const { pageSize = 64 * 1024, format = "moonbright", name = "pages" } =
+      options;
+    this.#mb = mb;
+    this.pageSize = pageSize;
+    this.format = FORMATS[format];
+    if (!this.format) {
+      throw new RangeError(
+        `Cannot make a paged space: unknown format "${format}"; known are ${
+          Object.keys(FORMATS).join(", ")
+        }`,
+      );
+    }
+    if (!this.format.flags.has(pageSize)) {
+      throw new RangeError(
+        `Cannot make a paged space: the format "${format}" has no pages of ${pageSize} bytes; it has ${
+          [...this.format.flags.keys()].join(", ")
+        }`,
+      );
+    }
+    this.pages = checkCount(options.pages, "pages", 2 ** 31);
+    const most = checkCount(
+      options.maxFrames ?? this.pages,
+      "maxFrames",
+      2 ** 31,
+    );
+    const first = Math.min(
+      most,
+      options.frames ?? Math.ceil(32 * 1024 ** 2 / pageSize),
+    );
+    this.#virtual = new VirtualPages(this.pages);
+    this.#table = mb.alloc(8 * this.pages, { name: `${name}: table` });
+    let frames: FrameStore | undefined;
+    try {
+      frames = new FrameStore(mb, pageSize, first, most, `${name}: store`);
+      this.#frames = frames;
+      checkAddresses(this.format, frames, pageSize);
+      this.#writer = new TableWriter(
+        mb,
+        images,
+        {
+          table: this.#table.address,
+          frames: this.#frames.addressOf(0),
+          pageSize,
+          format: this.format,
+        },
+      );
+    } catch (error) {
+      frames?.close();
+      this.#table.free();
+      throw error;
+    }
+    this.#writer.clear(0, [{ first: 0, count: this.pages }]);
+  }
+
+  /** Device address of the table: `pages` entries of 8 bytes. */
+  get table(): number {
+    this.assertOpen("read the table's address");
+    return this.#table.address;
+  }
+
+  /** Device address of the page store: of its frame 0. */
+  get store(): number {
+    this.assertOpen("read the store's address");
+    return this.#frames.addressOf(0);
+  }
+
+  /** Whether the space or its instance was closed. */
+  get closed(): boolean {
+    return this.#closed || this.#mb.closed;
+  }
+
+  /** What kernels need to translate. */
+  get view(): PagedView {
+    return {
+      table: this.table,
+      pages: this.pages,
+      pageShift: Math.log2(this.pageSize),
+      format: this.format,
+    };
+  }
+
+  /** The figures. */
+  stats(): PagedStats {
+    this.assertOpen("read the figures");
+    return {
+      mappedPages: this.#mappedPages,
+      usedFrames: this.#frames.used,
+      backedFrames: this.#frames.backed,
+      ranges: this.#ranges.size,
+      retiredPages: this.#virtual.retiredPages,
+      launches: this.#writer.launches,
+      clearings: this.#clearings,
+    };
+  }
+
+  /** Sees to it that there is memory for this many frames, ahead of need or of a capture. */
+  reserve(frames: number): void {
+    this.assertOpen("reserve frames");
+    this.#frames.reserve(checkCount(frames, "frames", this.#frames.most));
+  }
+
+  /**
+   * Allocates pages with frames of their own; a kernel in the stream writes the entries.
+   * The contents are undefined.
+   *
+   * @throws {RangeError} if the numbers make no sense
+   * @throws {MoonBrightError} code `limit` if the table or the space is full
+   * @throws {OutOfMemoryError} if the device is
+   */
+  alloc(pages: number, options: PageAllocOptions = {}): PagedRange {
+    this.assertOpen("alloc");
+    checkCount(pages, "pages", this.pages);
+    const stream = this.#streamNumber(options.stream, "alloc");
+    const most = checkCount(
+      options.maxPages ?? pages,
+      "maxPages",
+      this.pages,
+    );
+    if (most < pages) {
+      throw new RangeError(
+        `Cannot alloc: maxPages ${most} is less than the ${pages} pages asked for`,
+      );
+    }
+    const captured = this.#isCapturing(stream);
+    const first = this.#takePages(most, stream, captured);
+    let pieces: Piece[];
+    try {
+      pieces = this.#frames.take(stream, pages, captured);
+    } catch (error) {
+      this.#virtual.recycle([{ first, count: most }]);
+      throw error;
+    }
+    const range: RangeState = {
+      first,
+      most,
+      pages,
+      pieces,
+      stream,
+      users: undefined,
+      version: 1,
+      readOnly: false,
+      captured,
+      live: true,
+    };
+    this.#write(range, first, pieces, () => {
+      this.#release(range, pieces);
+      this.#virtual.recycle([{ first, count: most }]);
+    });
+    this.#ranges.add(range);
+    this.#mappedPages += pages;
+    return new PagedRange(this, range);
+  }
+
+  /** Clears the entries of freed ranges now, rather than when enough have come together. */
+  clear(stream?: Stream): void {
+    this.assertOpen("clear");
+    this.#clear(this.#streamNumber(stream, "clear"));
+  }
+
+  /**
+   * Gives back what ranges that were changed under capture hold. Only for when the
+   * graphs are destroyed: launched again, they would write into other ranges' entries.
+   */
+  forgetGraphs(): void {
+    this.assertOpen("forget graphs");
+    for (const range of this.#ranges) range.captured = false;
+    for (const giveBack of this.#parked.splice(0)) giveBack();
+  }
+
+  /** Frees table and store. Kernels that use them must be done or ordered before. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#mb.closed) return;
+    for (const range of this.#ranges) range.live = false;
+    // Work of every stream that used the space comes before the memory is used again.
+    for (const stream of this.#writer.streams) {
+      if (stream !== 0) this.#mb.allocator.streams.join(0, stream);
+    }
+    this.#writer.close();
+    this.#frames.close();
+    this.#table[Symbol.dispose]();
+  }
+
+  /** Closes the space. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** @throws {ClosedError} if the space or its instance is closed */
+  assertOpen(operation: string): void {
+    if (this.closed) throw new ClosedError(operation, "the paged space");
+  }
+
+  /** See {@linkcode PagedRange.grow}. */
+  growRange(range: RangeState, pages: number): void {
+    checkCount(pages, "pages", this.pages);
+    if (range.pages + pages > range.most) {
+      throw new RangeError(
+        `Cannot grow by ${pages} pages: the range has ${range.pages} and may have ${range.most}; allocate it with more "maxPages"`,
+      );
+    }
+    const captured = this.#noteCapture(range);
+    const pieces = this.#frames.take(range.stream, pages, captured);
+    range.version++;
+    this.#write(range, range.first + range.pages, pieces, () => {
+      this.#release(range, pieces);
+      range.version--;
+    });
+    appendPieces(range.pieces, pieces);
+    range.pages += pages;
+    this.#mappedPages += pages;
+  }
+
+  /** See {@linkcode PagedRange.shrink}. */
+  shrinkRange(range: RangeState, pages: number): void {
+    checkCount(pages, "pages", range.pages);
+    const left = range.pages - pages;
+    this.#noteCapture(range);
+    this.#orderUsers(range);
+    range.version++;
+    // Cleared at once: the range may grow there again.
+    this.#writer.clear(range.stream, [{
+      first: range.first + left,
+      count: pages,
+    }]);
+    const gone = slicePieces(range.pieces, left, range.pages);
+    range.pieces = slicePieces(range.pieces, 0, left);
+    range.pages = left;
+    this.#mappedPages -= pages;
+    this.#release(range, gone);
+  }
+
+  /** See {@linkcode PagedRange.fork}. */
+  forkRange(range: RangeState, options: ForkOptions): PagedRange {
+    const stream = options.stream === undefined
+      ? range.stream
+      : this.#streamNumber(options.stream, "fork");
+    const most = checkCount(
+      options.maxPages ?? range.most,
+      "maxPages",
+      this.pages,
+    );
+    if (most < range.pages) {
+      throw new RangeError(
+        `Cannot fork: maxPages ${most} is less than the ${range.pages} pages of the range`,
+      );
+    }
+    const captured = this.#noteCapture(range) || this.#isCapturing(stream);
+    if (stream !== range.stream) {
+      this.#mb.allocator.streams.join(stream, range.stream);
+      (range.users ??= new Set()).add(stream);
+    }
+    const first = this.#takePages(most, stream, captured);
+    for (const { run, offset, count } of range.pieces) {
+      run.retain(offset, count);
+    }
+    const fork: RangeState = {
+      first,
+      most,
+      pages: range.pages,
+      pieces: range.pieces.slice(),
+      stream,
+      users: undefined,
+      version: 1,
+      readOnly: false,
+      captured,
+      live: true,
+    };
+    const undo = () => {
+      for (const { run, offset, count } of range.pieces) {
+        run.release(offset, count, () => {});
+      }
+      this.#virtual.recycle([{ first, count: most }]);
+    };
+    try {
+      range.version++;
+      this.#writer.protect(
+        range.stream,
+        [{ first: range.first, count: range.pages }],
+        true,
+        range.version,
+      );
+      this.#writer.materialize(stream, first, fork.pieces, true, fork.version);
+    } catch (error) {
+      undo();
+      throw error;
+    }
+    this.#ranges.add(fork);
+    this.#mappedPages += fork.pages;
+    return new PagedRange(this, fork);
+  }
+
+  /** See {@linkcode PagedRange.writable}. */
+  makeWritable(range: RangeState, first: number, count: number): void {
+    if (
+      !(Number.isInteger(first) && Number.isInteger(count) && first >= 0 &&
+        count >= 0 && first + count <= range.pages)
+    ) {
+      throw new RangeError(
+        `Cannot make pages ${first} to ${
+          first + count
+        } writable: the range has ${range.pages}`,
+      );
+    }
+    if (count === 0) return;
+    const before = slicePieces(range.pieces, first, first + count);
+    const captured = this.#noteCapture(range);
+    this.#orderUsers(range);
+    const after: Piece[] = [];
+    const copies: FrameCopy[] = [];
+    const dropped: Piece[] = [];
+    const taken: Piece[] = [];
+    try {
+      for (const piece of before) {
+        for (const part of splitByShared(piece)) {
+          if (!part.run.isShared(part.offset, part.count)) {
+            this.#awaitFormerUsers(range, part.run);
+            after.push(part);
+            continue;
+          }
+          const fresh = this.#frames.take(range.stream, part.count, captured);
+          taken.push(...fresh);
+          pairFrames(part, fresh, copies);
+          after.push(...fresh);
+          dropped.push(part);
+        }
+      }
+      if (copies.length > 0) this.#writer.copyPages(range.stream, copies);
+      range.version++;
+      this.#writer.materialize(
+        range.stream,
+        range.first + first,
+        after,
+        range.readOnly,
+        range.version,
+      );
+    } catch (error) {
+      this.#release(range, taken);
+      throw error;
+    }
+    const head = slicePieces(range.pieces, 0, first);
+    const tail = slicePieces(range.pieces, first + count, range.pages);
+    range.pieces = [];
+    for (const part of [head, after, tail]) appendPieces(range.pieces, part);
+    this.#release(range, dropped);
+  }
+
+  /** See {@linkcode PagedRange.protect}. */
+  protectRange(range: RangeState, readOnly: boolean): void {
+    this.#noteCapture(range);
+    this.#orderUsers(range);
+    if (readOnly) {
+      range.version++;
+      this.#writer.protect(
+        range.stream,
+        [{ first: range.first, count: range.pages }],
+        true,
+        range.version,
+      );
+      range.readOnly = true;
+      return;
+    }
+    range.readOnly = false;
+    // Shared pages stay read-only until `writable` copies them.
+    let page = range.first;
+    const own: PageSpan[] = [];
+    for (const piece of range.pieces) {
+      for (const part of splitByShared(piece)) {
+        const { count } = part;
+        if (!part.run.isShared(part.offset, count)) {
+          this.#awaitFormerUsers(range, part.run);
+          own.push({ first: page, count });
+        }
+        page += count;
+      }
+    }
+    range.version++;
+    this.#writer.protect(range.stream, own, false, range.version);
+  }
+
+  /** See {@linkcode PagedRange.write}. */
+  writeRange(
+    range: RangeState,
+    source: ArrayBufferView | ArrayBuffer,
+    access: PagedAccess,
+  ): void {
+    const bytes = source instanceof ArrayBuffer
+      ? new Uint8Array(source)
+      : new Uint8Array(
+        source.buffer as ArrayBuffer,
+        source.byteOffset,
+        source.byteLength,
+      );
+    if (range.readOnly) {
+      throw new MoonBrightError(
+        "unsupported",
+        "write",
+        "Cannot write: the range was made read-only; protect(false) allows it again",
+      );
+    }
+    const offset = this.#checkAccess(range, "write", bytes.byteLength, access);
+    if (bytes.byteLength === 0) return;
+    const firstPage = Math.floor(offset / this.pageSize);
+    const endPage = Math.ceil((offset + bytes.byteLength) / this.pageSize);
+    const stream = this.#accessStream(range, "write", access);
+    if (this.#sharesAny(range, firstPage, endPage)) {
+      this.makeWritable(range, firstPage, endPage - firstPage);
+      if (stream !== range.stream) {
+        this.#mb.allocator.streams.join(stream, range.stream);
+      }
+    }
+    const driverStream = this.#driverId(stream);
+    this.#eachPart(
+      range,
+      offset,
+      bytes.byteLength,
+      (address, from, to) =>
+        this.#mb.driver.copyIn(address, bytes.subarray(from, to), driverStream),
+    );
+  }
+
+  /** See {@linkcode PagedRange.read}. */
+  readRange(
+    range: RangeState,
+    destination: ArrayBufferView | ArrayBuffer | number,
+    access: PagedAccess,
+  ): Uint8Array {
+    const bytes = typeof destination === "number"
+      ? new Uint8Array(checkBytes(destination, "the length to read"))
+      : destination instanceof ArrayBuffer
+      ? new Uint8Array(destination)
+      : new Uint8Array(
+        destination.buffer as ArrayBuffer,
+        destination.byteOffset,
+        destination.byteLength,
+      );
+    const offset = this.#checkAccess(range, "read", bytes.byteLength, access);
+    const driverStream = this.#driverId(
+      this.#accessStream(range, "read", access),
+    );
+    this.#eachPart(
+      range,
+      offset,
+      bytes.byteLength,
+      (address, from, to) =>
+        this.#mb.driver.copyOut(
+          bytes.subarray(from, to),
+          address,
+          driverStream,
+        ),
+    );
+    return bytes;
+  }
+
+  /** See {@linkcode PagedRange.useOn}. */
+  useRange(range: RangeState, stream: Stream): void {
+    const number = this.#streamNumber(stream, "use");
+    if (number === range.stream) return;
+    this.#mb.allocator.streams.join(number, range.stream);
+    (range.users ??= new Set()).add(number);
+  }
+
+  /** See {@linkcode PagedRange.free}. */
+  freeRange(range: RangeState): void {
+    if (!this.#noteCapture(range)) this.#orderUsers(range);
+    range.live = false;
+    this.#ranges.delete(range);
+    this.#mappedPages -= range.pages;
+    const { pieces } = range;
+    range.pieces = [];
+    this.#release(range, pieces);
+    if (range.captured) this.#parked.push(() => this.#retire(range));
+    else this.#retire(range);
+  }
+
+  #retire(range: RangeState): void {
+    this.#virtual.retire(range.first, range.most);
+    if (this.#virtual.retiredPages > this.pages * CLEAR_AT_SHARE) {
+      this.#clear(range.stream);
+    }
+  }
+
+  /** A coherence point: clears the entries of freed ranges in one batch, in stream order. */
+  #clear(stream: number): void {
+    const { clocks } = this.#mb.allocator.streams;
+    // A stream that is captured can't be ordered before or after: later, then.
+    for (const other of this.#writer.streams) {
+      if (clocks[other]!.capturing) return;
+    }
+    const spans = this.#virtual.drain();
+    if (spans.length === 0) return;
+    // Ranges of several streams may be among them: the clearing comes after all.
+    for (const other of this.#writer.streams) {
+      if (other !== stream) this.#mb.allocator.streams.join(stream, other);
+    }
+    this.#writer.clear(stream, spans);
+    // And everything on other streams that uses the pages anew comes after it.
+    for (const other of this.#writer.streams) {
+      if (other !== stream) this.#mb.allocator.streams.join(other, stream);
+    }
+    this.#clearings++;
+    this.#virtual.recycle(spans);
+  }
+
+  #takePages(count: number, stream: number, captured: boolean): number {
+    let first = this.#virtual.take(count);
+    if (first < 0 && !captured) {
+      this.#clear(stream);
+      first = this.#virtual.take(count);
+    }
+    if (first < 0) {
+      throw new MoonBrightError(
+        "limit",
+        "take pages",
+        `Cannot take ${count} pages: no such stretch is free in a table of ${this.pages}`,
+      );
+    }
+    return first;
+  }
+
+  /** Writes the entries of newly taken pieces; undoes on failure. */
+  #write(
+    range: RangeState,
+    firstPage: number,
+    pieces: Piece[],
+    undo: () => void,
+  ): void {
+    try {
+      this.#writer.materialize(
+        range.stream,
+        firstPage,
+        pieces,
+        range.readOnly,
+        range.version,
+      );
+    } catch (error) {
+      undo();
+      throw error;
+    }
+  }
+
+  /** Gives back frames that no range has any more, once all that shared them are ordered before. */
+  #release(range: RangeState, pieces: readonly Piece[]): void {
+    if (range.captured) {
+      this.#parked.push(() => this.#releaseNow(range, pieces));
+    } else this.#releaseNow(range, pieces);
+  }
+
+  #releaseNow(range: RangeState, pieces: readonly Piece[]): void {
+    for (const { run, offset, count } of pieces) {
+      run.release(offset, count, (first, frames) => {
+        this.#awaitFormerUsers(range, run);
+        this.#frames.give(range.stream, first, frames);
+      });
+      run.addFormerUser(range.stream);
+    }
+  }
+
+  /** Makes the range's stream wait for others that read the run while it was shared. */
+  #awaitFormerUsers(range: RangeState, run: FrameRun): void {
+    if (!run.formerUsers) return;
+    for (const user of run.formerUsers) {
+      if (user !== range.stream) {
+        this.#mb.allocator.streams.join(range.stream, user);
+      }
+    }
+    run.formerUsers = undefined;
+  }
+
+  /** Makes the range's stream wait for the others that read it, before entries or frames change. */
+  #orderUsers(range: RangeState): void {
+    if (!range.users) return;
+    for (const user of range.users) {
+      this.#mb.allocator.streams.join(range.stream, user);
+    }
+    range.users = undefined;
+  }
+
+  #sharesAny(range: RangeState, first: number, end: number): boolean {
+    return slicePieces(range.pieces, first, end).some((
+      { run, offset, count },
+    ) => run.isShared(offset, count) || run.formerUsers !== undefined);
+  }
+
+  #eachPart(
+    range: RangeState,
+    offset: number,
+    bytes: number,
+    part: (address: number, from: number, to: number) => void,
+  ): void {
+    let at = 0;
+    let start = 0;
+    for (const { run, offset: frame, count } of range.pieces) {
+      const end = start + count * this.pageSize;
+      const from = Math.max(offset, start);
+      const to = Math.min(offset + bytes, end);
+      if (from < to) {
+        const address = this.#frames.addressOf(run.first + frame) +
+          (from - start);
+        part(address, at, at + (to - from));
+        at += to - from;
+      }
+      start = end;
+    }
+  }
+
+  #checkAccess(
+    range: RangeState,
+    operation: string,
+    bytes: number,
+    access: PagedAccess,
+  ): number {
+    const offset = checkBytes(access.offset ?? 0, "the offset");
+    const size = range.pages * this.pageSize;
+    if (offset + bytes > size) {
+      throw new RangeError(
+        `Cannot ${operation} ${bytes} bytes at offset ${offset}: the range has ${size}`,
+      );
+    }
+    return offset;
+  }
+
+  #accessStream(
+    range: RangeState,
+    operation: string,
+    { stream }: PagedAccess,
+  ): number {
+    if (stream === undefined) return range.stream;
+    const number = this.#streamNumber(stream, operation);
+    this.useRange(range, stream);
+    return number;
+  }
+
+  #streamNumber(stream: Stream | undefined, operation: string): number {
+    return stream === undefined ? 0 : this.#mb.streamNumber(stream, operation);
+  }
+
+  #driverId(stream: number): number {
+    return this.#mb.allocator.streams.clocks[stream]!.driverId;
+  }
+
+  #isCapturing(stream: number): boolean {
+    return this.#mb.allocator.streams.clocks[stream]!.capturing;
+  }
+
+  #noteCapture(range: RangeState): boolean {
+    const captured = this.#isCapturing(range.stream);
+    if (captured) range.captured = true;
+    return captured;
+  }
+}
+
+/**
+ * @throws {MoonBrightError} code `unsupported` if entries have no room for the addresses
+ * of all frames: cut, they would silently lead elsewhere
+ */
+function checkAddresses(
+  format: EntryFormat,
+  frames: FrameStore,
+  pageSize: number,
+): void {
+  const address = frames.addressOf(frames.most - 1);
+  try {
+    encode(format, { pageSize, address });
+  } catch (cause) {
+    throw new MoonBrightError(
+      "unsupported",
+      "make a paged space",
+      `Cannot make a paged space: the format "${format.name}" can't name the memory of this device, up to 0x${
+        address.toString(16)
+      }; use another format`,
+      { cause },
+    );
+  }
+}
+
+/** The parts of a piece whose frames are all shared or all not. */
+function splitByShared({ run, offset, count }: Piece): Piece[] {
+  const parts: Piece[] = [];
+  const end = offset + count;
+  for (let from = offset; from < end;) {
+    const shared = run.referencesAt(from) > 1;
+    let to = from + 1;
+    while (to < end && run.referencesAt(to) > 1 === shared) to++;
+    parts.push({ run, offset: from, count: to - from });
+    from = to;
+  }
+  return parts;
+}
+
+/** Pairs the frames of a part with fresh ones, in order. */
+function pairFrames(
+  part: Piece,
+  fresh: readonly Piece[],
+  pairs: FrameCopy[],
+): void {
+  let from = part.run.first + part.offset;
+  for (const { run, offset, count } of fresh) {
+    for (let i = 0; i < count; i++) {
+      pairs.push({ source: from++, destination: run.first + offset + i });
+    }
+  }
+}
+
+/** Appends pieces, joining those that continue the last. */
+function appendPieces(pieces: Piece[], more: readonly Piece[]): void {
+  for (const piece of more) {
+    const last = pieces[pieces.length - 1];
+    if (
+      last && last.run === piece.run &&
+      last.offset + last.count === piece.offset
+    ) {
+      const { run, offset, count } = last;
+      pieces[pieces.length - 1] = { run, offset, count: count + piece.count };
+    } else pieces.push(piece);
+  }
+}
+
+function checkCount(count: number, what: string, most: number): number {
+  if (!(Number.isInteger(count) && count >= 1 && count <= most)) {
+    throw new RangeError(
+      `Cannot use ${what}: ${count} is not a whole number from 1 to ${most}`,
+    );
+  }
+  return count;
+}
