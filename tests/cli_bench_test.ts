@@ -42,7 +42,7 @@ Deno.test("bench measures every benchmark, each beside its peer", async () => {
     assert(samples.every((sample) => Number.isFinite(sample)), subject);
     assertGreater(summary.p50, 0);
   }
-  assertEquals([...groups.keys()].length, 8);
+  assertEquals([...groups.keys()].length, 14);
   assert(groups.get("first allocation")?.has("plain alloc"));
   assert(groups.get("reuse")?.has("pool pair, warm"));
   assert(groups.get("stitch")?.has("raw map and set access"));

@@ -27,7 +27,11 @@ export interface BenchContext {
   spin: Kernel;
   /** The kernel that does nothing. */
   empty: Kernel;
-  /** Whether to take a tenth of the samples. */
+  /** The image of a set of paging kernels for the device. */
+  images(
+    name: "paging_entries" | "paging_copy" | "paging_read",
+  ): Uint8Array;
+  /** Whether to take a tenth of the samples, and leave out what takes long. */
   quick: boolean;
   /** Says what is being measured; throws if the run is to end. */
   step(what: string): Promise<void>;

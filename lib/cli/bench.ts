@@ -9,12 +9,15 @@ import { benchFirst, benchSteps } from "../bench/first.ts";
 import { benchFree } from "../bench/free.ts";
 import { benchGrow } from "../bench/grow.ts";
 import { benchLaunch } from "../bench/launch.ts";
+import { benchMaterialize } from "../bench/materialize.ts";
 import { benchMemory } from "../bench/memory.ts";
+import { benchPages } from "../bench/pages.ts";
 import { type BenchReport, makeReport } from "../bench/report.ts";
 import { benchReuse } from "../bench/reuse.ts";
 import type { Series } from "../bench/samples.ts";
 import { benchStitch } from "../bench/stitch.ts";
 import { asTimedDriver } from "../bench/timed_driver.ts";
+import { benchTranslate } from "../bench/translate.ts";
 import type { MoonBright } from "../moonbright.ts";
 import { renderBench } from "./bench_report.ts";
 import type { Command } from "./command.ts";
@@ -33,6 +36,9 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   free: benchFree,
   launch: benchLaunch,
   memory: benchMemory,
+  materialize: benchMaterialize,
+  pages: benchPages,
+  translate: benchTranslate,
 };
 
 /** The command. */
@@ -41,18 +47,24 @@ export const benchCommand: Command = {
   summary: "measure allocation latencies beside the driver's own",
   usage: "[BENCHMARK...]",
   details: `Benchmarks, all of them if none is named:
-  first   first allocation with nothing cached, beside plain allocation
-  steps   what a first allocation consists of
-  reuse   allocate and free what is cached, beside the driver's pool
-  grow    growth of a heap that is all in use
-  stitch  1 GiB out of scattered extents, beside the bare driver calls
-  free    freeing behind a running kernel
-  launch  launch latency of kernels while another thread maps memory
-  memory  host memory that the bookkeeping of a million blocks takes
+  first        first allocation with nothing cached, beside plain allocation
+  steps        what a first allocation consists of
+  reuse        allocate and free what is cached, beside the driver's pool
+  grow         growth of a heap that is all in use
+  stitch       1 GiB out of scattered extents, beside the bare driver calls
+  free         freeing behind a running kernel
+  launch       launch latency of kernels while another thread maps memory
+  memory       host memory that the bookkeeping of a million blocks takes
+  materialize  page-table entries by kernels, beside the host's loop and copy
+  pages        1 GiB of pages allocated and forked, beside mapping as much
+  translate    reading through a page table, beside reading without one
 Every ratio relates to a peer measured in the same run.`,
   flags: [
     DEVICE_FLAG,
-    { name: "quick", summary: "take a tenth of the samples" },
+    {
+      name: "quick",
+      summary: "take a tenth of the samples, leave out the longest",
+    },
     {
       name: "out",
       value: "FILE",
@@ -105,6 +117,7 @@ async function measure(
     driver: asTimedDriver(mb.driver),
     spin: busy.kernel("mb_spin"),
     empty: busy.kernel("mb_empty"),
+    images: (name) => context.host.kernelImage(name, mb.device),
     available: mb.driver.memoryInfo().free,
     quick: context.flags.on("quick"),
     async step(what) {

@@ -9,11 +9,13 @@ import { benchCommand } from "./bench.ts";
 import type { Command } from "./command.ts";
 import { helpCommand } from "./help_command.ts";
 import { infoCommand } from "./info.ts";
+import { tableCommand } from "./table_command.ts";
 
 /** All commands, in the order that the help shows. */
 export const COMMANDS: readonly Command[] = [
   infoCommand,
   allocCommand,
   benchCommand,
+  tableCommand,
   helpCommand(() => COMMANDS),
 ];

@@ -52,7 +52,12 @@ export interface Found {
 }
 
 /** A set of kernels that ships with MoonBright. */
-export type KernelImageName = "pattern" | "busy";
+export type KernelImageName =
+  | "pattern"
+  | "busy"
+  | "paging_entries"
+  | "paging_copy"
+  | "paging_read";
 
 /** What the command line needs of the native library. */
 export interface NativeSide {
