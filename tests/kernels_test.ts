@@ -11,6 +11,19 @@ const SOURCE_DIR = fromFileUrl(new URL("../kernels/", import.meta.url));
 
 /** Bytes of the argument block of every kernel, by source file. */
 const KERNELS: Record<string, Record<string, number>> = {
+  paging_copy: { mb_gather: 88, mb_scatter: 88, mb_copy_pages: 528 },
+  paging_entries: {
+    mb_materialize: 560,
+    mb_materialize_list: 56,
+    mb_invalidate: 536,
+    mb_protect: 552,
+    mb_checksum: 32,
+  },
+  paging_read: {
+    mb_read_direct: 24,
+    mb_read_paged: 72,
+    mb_translate_each: 72,
+  },
   pattern: { mb_pattern_fill: 24, mb_pattern_verify: 32 },
   busy: { mb_spin: 8, mb_empty: 8 },
 };
@@ -38,6 +51,7 @@ function need(...programs: string[]): { ignore: boolean; reason: string } {
 
 const clang = need("clang-19", "ld.lld-19", "llvm-objcopy-19");
 const readelf = need("llvm-readelf-19");
+const ptxas = need("ptxas");
 const cc = need("cc");
 
 async function run(program: string, args: string[]): Promise<string> {
@@ -101,6 +115,26 @@ for (const [file, kernels] of Object.entries(KERNELS)) {
     assertEquals(Object.fromEntries(entries), kernels);
     assertEquals(ptx.match(/\.entry/g)?.length, Object.keys(kernels).length);
     assert(!ptx.includes(".local"), "the stack is used");
+  });
+
+  Deno.test({
+    name: `${file}.ptx assembles without a stack${ptxas.reason}`,
+    ignore: ptxas.ignore,
+    async fn() {
+      const { success, stderr } = await new Deno.Command("ptxas", {
+        args: [
+          ...["-v", "-arch=sm_90", "-o", "/dev/null"],
+          join(BUILD_DIR, `${file}.ptx`),
+        ],
+      }).output();
+      const text = new TextDecoder().decode(stderr);
+      assert(success, text);
+      const stacks = [...text.matchAll(/(\d+) bytes stack frame/g)];
+      assertEquals(
+        stacks.map(([, bytes]) => bytes),
+        Object.keys(kernels).map(() => "0"),
+      );
+    },
   });
 
   for (const architecture of AMD_ARCHITECTURES) {

@@ -20,7 +20,7 @@ interface Check {
 
 const root = new URL("../", import.meta.url);
 const SOURCES = ["cli.ts", "mod.ts", "lib", "ffi", "kernels"];
-const ALL_CODE = [...SOURCES, "tests", "bench", "tools"];
+const ALL_CODE = [...SOURCES, "tests", "bench", "tools", "examples"];
 
 const suite: Check = {
   name: "tests",
