@@ -22,8 +22,11 @@ export class FrameRun implements Piece {
   readonly first: number;
   /** Number of frames. */
   readonly count: number;
-  /** Streams whose ranges gave up frames of the run and may still be reading them. */
-  formerUsers: Set<number> | undefined = undefined;
+  /**
+   * Streams whose ranges gave up frames of the run and may still be reading them: of each
+   * the epoch at which it last did.
+   */
+  formerUsers: Map<number, number> | undefined = undefined;
   /** References to every frame, while they are equal. */
   private references = 1;
   /** References to each frame, once they differ. */
@@ -45,9 +48,9 @@ export class FrameRun implements Piece {
     return 0;
   }
 
-  /** Notes that a range of a stream gave up frames of the run. */
-  addFormerUser(stream: number): void {
-    (this.formerUsers ??= new Set()).add(stream);
+  /** Notes that a range of a stream gave up frames of the run at an epoch. */
+  addFormerUser(stream: number, epoch: number): void {
+    (this.formerUsers ??= new Map()).set(stream, epoch);
   }
 
   /** References to the frame at an offset. */

@@ -154,19 +154,29 @@ export class FrameStore {
     streams.pollAll();
     let missing = count - this.#available(stream);
     if (missing <= 0) return;
+    let full: OutOfMemoryError | undefined;
     if (this.backed < this.most && !captured) {
-      this.#growBy(missing);
+      try {
+        this.#growBy(missing);
+      } catch (error) {
+        // What other streams have freed may still do.
+        if (!(error instanceof OutOfMemoryError)) throw error;
+        full = error;
+      }
       missing = count - this.#available(stream);
     }
     // The device waits, not the host.
     for (let other = 0; missing > 0 && other < this.#free.length; other++) {
-      if (other === stream || captured || this.#free[other]!.length === 0) {
+      if (other === stream || this.#free[other]!.length === 0) continue;
+      // Of a closed stream everything is done, and can be taken already.
+      if (!streams.clocks[other]!.open || !streams.canJoin(stream, other)) {
         continue;
       }
       streams.join(stream, other);
       missing = count - this.#available(stream);
     }
     if (missing <= 0) return;
+    if (full) throw full;
     throw new MoonBrightError(
       "limit",
       "take frames",

@@ -35,8 +35,10 @@ export interface RangeState {
   pages: number;
   /** Their frames. */
   pieces: Piece[];
+  /** The stream it was made for. */
+  readonly owner: Stream;
   /** Number of the stream it follows. */
-  readonly stream: number;
+  stream: number;
   /** Other streams that used it, if any. */
   users: Set<number> | undefined;
   /** Grows with every change of its entries. */
@@ -178,6 +180,7 @@ export class PagedRange {
         `Cannot ${operation}: the range of pages is not live; it was already freed`,
       );
     }
+    this.#space.followOpenStream(this.#state);
     return this.#state;
   }
 }

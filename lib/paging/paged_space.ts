@@ -107,6 +107,8 @@ export class PagedSpace {
   readonly #parked: (() => void)[] = [];
   #mappedPages = 0;
   #clearings = 0;
+  /** Where entries were last cleared: whoever uses the pages anew comes after it. */
+  #lastClearing = { stream: 0, epoch: 0 };
   #closed = false;
 
   /**
@@ -147,7 +149,11 @@ export class PagedSpace {
     );
     const first = Math.min(
       most,
-      options.frames ?? Math.ceil(32 * 1024 ** 2 / pageSize),
+      checkCount(
+        options.frames ?? Math.ceil(32 * 1024 ** 2 / pageSize),
+        "frames",
+        2 ** 31,
+      ),
     );
     this.#virtual = new VirtualPages(this.pages);
     this.#table = mb.alloc(8 * this.pages, { name: `${name}: table` });
@@ -172,6 +178,7 @@ export class PagedSpace {
       throw error;
     }
     this.#writer.clear(0, [{ first: 0, count: this.pages }]);
+    this.#noteClearing(0);
   }
 
   /** Device address of the table: `pages` entries of 8 bytes. */
@@ -257,6 +264,7 @@ export class PagedSpace {
       most,
       pages,
       pieces,
+      owner: this.#mb.streamByNumber(stream),
       stream,
       users: undefined,
       version: 1,
@@ -282,26 +290,34 @@ export class PagedSpace {
   /**
    * Gives back what ranges that were changed under capture hold. Only for when the
    * graphs are destroyed: launched again, they would write into other ranges' entries.
+   *
+   * @throws {RangeError} if a stream that uses the space is capturing
    */
   forgetGraphs(): void {
     this.assertOpen("forget graphs");
+    this.#refuseCaptures("forget graphs");
     for (const range of this.#ranges) range.captured = false;
     for (const giveBack of this.#parked.splice(0)) giveBack();
   }
 
-  /** Frees table and store. Kernels that use them must be done or ordered before. */
+  /**
+   * Frees table and store. Kernels that use them must be done or ordered before.
+   *
+   * @throws {RangeError} if graphs hold work of the space, or a stream that uses it is
+   * capturing; the space stays open then
+   */
   close(): void {
     if (this.#closed) return;
-    this.#closed = true;
-    if (this.#mb.closed) return;
-    for (const range of this.#ranges) range.live = false;
-    // Work of every stream that used the space comes before the memory is used again.
-    for (const stream of this.#writer.streams) {
-      if (stream !== 0) this.#mb.allocator.streams.join(0, stream);
+    if (!this.#mb.closed) {
+      this.#refuseCaptures("close the paged space");
+      // Work of every stream that used the space comes before the memory is used again.
+      for (const stream of this.#writer.streams) this.#join(0, stream);
+      this.#writer.close();
+      for (const range of this.#ranges) range.live = false;
+      this.#frames.close();
+      this.#table[Symbol.dispose]();
     }
-    this.#writer.close();
-    this.#frames.close();
-    this.#table[Symbol.dispose]();
+    this.#closed = true;
   }
 
   /** Closes the space. */
@@ -312,6 +328,17 @@ export class PagedSpace {
   /** @throws {ClosedError} if the space or its instance is closed */
   assertOpen(operation: string): void {
     if (this.closed) throw new ClosedError(operation, "the paged space");
+  }
+
+  /** A range whose stream was closed follows the default stream from then on, as blocks do. */
+  followOpenStream(range: RangeState): void {
+    if (range.stream === 0) return;
+    const { clocks } = this.#mb.allocator.streams;
+    // A new stream may have got the closed one's number.
+    if (
+      !clocks[range.stream]!.open ||
+      this.#mb.streamByNumber(range.stream) !== range.owner
+    ) range.stream = 0;
   }
 
   /** See {@linkcode PagedRange.grow}. */
@@ -370,7 +397,7 @@ export class PagedSpace {
     }
     const captured = this.#noteCapture(range) || this.#isCapturing(stream);
     if (stream !== range.stream) {
-      this.#mb.allocator.streams.join(stream, range.stream);
+      this.#join(stream, range.stream);
       (range.users ??= new Set()).add(stream);
     }
     const first = this.#takePages(most, stream, captured);
@@ -382,6 +409,7 @@ export class PagedSpace {
       most,
       pages: range.pages,
       pieces: range.pieces.slice(),
+      owner: this.#mb.streamByNumber(stream),
       stream,
       users: undefined,
       version: 1,
@@ -397,13 +425,21 @@ export class PagedSpace {
     };
     try {
       range.version++;
-      this.#writer.protect(
-        range.stream,
-        [{ first: range.first, count: range.pages }],
-        true,
-        range.version,
-      );
-      this.#writer.materialize(stream, first, fork.pieces, true, fork.version);
+      if (range.pages > 0) {
+        this.#writer.protect(
+          range.stream,
+          [{ first: range.first, count: range.pages }],
+          true,
+          range.version,
+        );
+        this.#writer.materialize(
+          stream,
+          first,
+          fork.pieces,
+          true,
+          fork.version,
+        );
+      }
     } catch (error) {
       undo();
       throw error;
@@ -474,12 +510,14 @@ export class PagedSpace {
     this.#orderUsers(range);
     if (readOnly) {
       range.version++;
-      this.#writer.protect(
-        range.stream,
-        [{ first: range.first, count: range.pages }],
-        true,
-        range.version,
-      );
+      if (range.pages > 0) {
+        this.#writer.protect(
+          range.stream,
+          [{ first: range.first, count: range.pages }],
+          true,
+          range.version,
+        );
+      }
       range.readOnly = true;
       return;
     }
@@ -507,13 +545,7 @@ export class PagedSpace {
     source: ArrayBufferView | ArrayBuffer,
     access: PagedAccess,
   ): void {
-    const bytes = source instanceof ArrayBuffer
-      ? new Uint8Array(source)
-      : new Uint8Array(
-        source.buffer as ArrayBuffer,
-        source.byteOffset,
-        source.byteLength,
-      );
+    const bytes = bytesOf(source);
     if (range.readOnly) {
       throw new MoonBrightError(
         "unsupported",
@@ -525,13 +557,14 @@ export class PagedSpace {
     if (bytes.byteLength === 0) return;
     const firstPage = Math.floor(offset / this.pageSize);
     const endPage = Math.ceil((offset + bytes.byteLength) / this.pageSize);
-    const stream = this.#accessStream(range, "write", access);
+    this.#refuseCapturing(range, "write", access);
+    // What other streams still read must be read before it changes.
+    this.#orderUsers(range);
     if (this.#sharesAny(range, firstPage, endPage)) {
       this.makeWritable(range, firstPage, endPage - firstPage);
-      if (stream !== range.stream) {
-        this.#mb.allocator.streams.join(stream, range.stream);
-      }
     }
+    // Only now: the stream must be known as a user when the range changes next.
+    const stream = this.#accessStream(range, "write", access);
     const driverStream = this.#driverId(stream);
     this.#eachPart(
       range,
@@ -550,14 +583,9 @@ export class PagedSpace {
   ): Uint8Array {
     const bytes = typeof destination === "number"
       ? new Uint8Array(checkBytes(destination, "the length to read"))
-      : destination instanceof ArrayBuffer
-      ? new Uint8Array(destination)
-      : new Uint8Array(
-        destination.buffer as ArrayBuffer,
-        destination.byteOffset,
-        destination.byteLength,
-      );
+      : bytesOf(destination);
     const offset = this.#checkAccess(range, "read", bytes.byteLength, access);
+    this.#refuseCapturing(range, "read", access);
     const driverStream = this.#driverId(
       this.#accessStream(range, "read", access),
     );
@@ -579,7 +607,7 @@ export class PagedSpace {
   useRange(range: RangeState, stream: Stream): void {
     const number = this.#streamNumber(stream, "use");
     if (number === range.stream) return;
-    this.#mb.allocator.streams.join(number, range.stream);
+    this.#join(number, range.stream);
     (range.users ??= new Set()).add(number);
   }
 
@@ -605,27 +633,42 @@ export class PagedSpace {
 
   /** A coherence point: clears the entries of freed ranges in one batch, in stream order. */
   #clear(stream: number): void {
-    const { clocks } = this.#mb.allocator.streams;
     // A stream that is captured can't be ordered before or after: later, then.
-    for (const other of this.#writer.streams) {
-      if (clocks[other]!.capturing) return;
+    if (this.#virtual.retiredPages === 0 || this.#isAnyCapturing(stream)) {
+      return;
     }
-    const spans = this.#virtual.drain();
-    if (spans.length === 0) return;
     // Ranges of several streams may be among them: the clearing comes after all.
-    for (const other of this.#writer.streams) {
-      if (other !== stream) this.#mb.allocator.streams.join(stream, other);
+    for (const other of this.#writer.streams) this.#join(stream, other);
+    const spans = this.#virtual.drain();
+    try {
+      this.#writer.clear(stream, spans);
+    } catch (error) {
+      for (const { first, count } of spans) this.#virtual.retire(first, count);
+      throw error;
     }
-    this.#writer.clear(stream, spans);
-    // And everything on other streams that uses the pages anew comes after it.
-    for (const other of this.#writer.streams) {
-      if (other !== stream) this.#mb.allocator.streams.join(other, stream);
-    }
+    this.#noteClearing(stream);
     this.#clearings++;
     this.#virtual.recycle(spans);
+    // So that they may use the pages anew also under capture.
+    for (const other of this.#writer.streams) this.#join(other, stream);
+  }
+
+  #noteClearing(stream: number): void {
+    const { recorded } = this.#mb.allocator.streams.clocks[stream]!;
+    this.#lastClearing = { stream, epoch: recorded };
+  }
+
+  /** Makes a stream that is new to the space wait for the last clearing of entries. */
+  #awaitClearing(stream: number): void {
+    const { streams } = this.#mb.allocator;
+    const { stream: other, epoch } = this.#lastClearing;
+    if (streams.isVisibleTo(stream, other, epoch)) return;
+    streams.poll(other);
+    if (!streams.isVisibleTo(stream, other, epoch)) this.#join(stream, other);
   }
 
   #takePages(count: number, stream: number, captured: boolean): number {
+    this.#awaitClearing(stream);
     let first = this.#virtual.take(count);
     if (first < 0 && !captured) {
       this.#clear(stream);
@@ -670,39 +713,51 @@ export class PagedSpace {
   }
 
   #releaseNow(range: RangeState, pieces: readonly Piece[]): void {
+    this.followOpenStream(range);
+    this.#orderUsers(range);
+    const { stream } = range;
+    const { recorded } = this.#mb.allocator.streams.clocks[stream]!;
     for (const { run, offset, count } of pieces) {
       run.release(offset, count, (first, frames) => {
         this.#awaitFormerUsers(range, run);
-        this.#frames.give(range.stream, first, frames);
+        this.#frames.give(stream, first, frames);
       });
-      run.addFormerUser(range.stream);
+      run.addFormerUser(stream, recorded);
     }
   }
 
   /** Makes the range's stream wait for others that read the run while it was shared. */
   #awaitFormerUsers(range: RangeState, run: FrameRun): void {
     if (!run.formerUsers) return;
-    for (const user of run.formerUsers) {
-      if (user !== range.stream) {
-        this.#mb.allocator.streams.join(range.stream, user);
+    const { streams } = this.#mb.allocator;
+    for (const [user, epoch] of run.formerUsers) {
+      if (!streams.isVisibleTo(range.stream, user, epoch)) {
+        this.#join(range.stream, user);
       }
     }
-    run.formerUsers = undefined;
+  }
+
+  /** Whether others that read the run while it was shared may still do, as the range's stream sees it. */
+  #hasFormerUsers(range: RangeState, run: FrameRun): boolean {
+    if (!run.formerUsers) return false;
+    const { streams } = this.#mb.allocator;
+    for (const [user, epoch] of run.formerUsers) {
+      if (!streams.isVisibleTo(range.stream, user, epoch)) return true;
+    }
+    return false;
   }
 
   /** Makes the range's stream wait for the others that read it, before entries or frames change. */
   #orderUsers(range: RangeState): void {
     if (!range.users) return;
-    for (const user of range.users) {
-      this.#mb.allocator.streams.join(range.stream, user);
-    }
+    for (const user of range.users) this.#join(range.stream, user);
     range.users = undefined;
   }
 
   #sharesAny(range: RangeState, first: number, end: number): boolean {
     return slicePieces(range.pieces, first, end).some((
       { run, offset, count },
-    ) => run.isShared(offset, count) || run.formerUsers !== undefined);
+    ) => run.isShared(offset, count) || this.#hasFormerUsers(range, run));
   }
 
   #eachPart(
@@ -743,6 +798,22 @@ export class PagedSpace {
     return offset;
   }
 
+  /** Host data can't become part of a graph: refused before anything has changed. */
+  #refuseCapturing(
+    range: RangeState,
+    operation: string,
+    { stream }: PagedAccess,
+  ): void {
+    const number = stream === undefined
+      ? range.stream
+      : this.#streamNumber(stream, operation);
+    if (this.#isCapturing(number) || this.#isCapturing(range.stream)) {
+      throw new RangeError(
+        `Cannot ${operation}: the stream is capturing, and host data can't be part of a graph; ${operation} before or after the capture, or use a kernel`,
+      );
+    }
+  }
+
   #accessStream(
     range: RangeState,
     operation: string,
@@ -760,6 +831,31 @@ export class PagedSpace {
 
   #driverId(stream: number): number {
     return this.#mb.allocator.streams.clocks[stream]!.driverId;
+  }
+
+  /** Makes later work of a stream wait for another's so far; that of a closed one is done. */
+  #join(stream: number, other: number): void {
+    const { streams } = this.#mb.allocator;
+    const needed = stream !== other && streams.clocks[stream]!.open &&
+      streams.clocks[other]!.open;
+    if (needed) streams.join(stream, other);
+  }
+
+  /** Whether a stream, or any that the space was used on, is capturing. */
+  #isAnyCapturing(stream = 0): boolean {
+    if (this.#isCapturing(stream)) return true;
+    for (const other of this.#writer.streams) {
+      if (this.#isCapturing(other)) return true;
+    }
+    return false;
+  }
+
+  #refuseCaptures(operation: string): void {
+    if (this.#isAnyCapturing()) {
+      throw new RangeError(
+        `Cannot ${operation}: a stream that uses the space is capturing; end the capture first`,
+      );
+    }
   }
 
   #isCapturing(stream: number): boolean {
@@ -837,6 +933,17 @@ function appendPieces(pieces: Piece[], more: readonly Piece[]): void {
       pieces[pieces.length - 1] = { run, offset, count: count + piece.count };
     } else pieces.push(piece);
   }
+}
+
+function bytesOf(data: ArrayBufferView | ArrayBuffer): Uint8Array {
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  if (!ArrayBuffer.isView(data)) {
+    throw new TypeError(
+      `Cannot copy: expected a typed array, DataView or ArrayBuffer, got ${typeof data}`,
+    );
+  }
+  const { buffer, byteOffset, byteLength } = data;
+  return new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 }
 
 function checkCount(count: number, what: string, most: number): number {

@@ -61,6 +61,12 @@ export class PinnedRing {
     const last = this.#chunks[this.#chunks.length - 1];
     if (last && !last.captured && last.used + bytes <= last.size) return last;
     const { streams } = this.#mb.allocator;
+    // So that the chunk that is full now can be told to be done later.
+    if (last && !last.captured) {
+      for (const [stream, epoch] of last.epochs) {
+        streams.ensureTicked(stream, epoch);
+      }
+    }
     streams.pollAll();
     const at = this.#chunks.findIndex((chunk) =>
       !chunk.captured && chunk.size >= bytes &&
@@ -74,12 +80,6 @@ export class PinnedRing {
       chunk!.epochs.clear();
       this.#chunks.push(chunk!);
       return chunk!;
-    }
-    // So that the chunk that is full now can be told to be done later.
-    if (last && !last.captured) {
-      for (const [stream, epoch] of last.epochs) {
-        streams.ensureTicked(stream, epoch);
-      }
     }
     return this.#newChunk(Math.max(bytes, CHUNK_BYTES));
   }

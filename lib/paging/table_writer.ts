@@ -174,10 +174,15 @@ export class TableWriter {
     }
   }
 
-  /** Unloads the kernels and frees the lists, after their work. */
+  /**
+   * Unloads the kernels and frees the lists, after their work.
+   *
+   * @throws {RangeError} if graphs hold one of the kernels; the writer can still be used then
+   */
   close(): void {
-    for (const module of this.#modules.splice(0)) {
-      this.#mb.driver.unloadModule(module);
+    while (this.#modules.length > 0) {
+      this.#mb.driver.unloadModule(this.#modules[0]!);
+      this.#modules.shift();
     }
     this.#ring.close();
   }

@@ -17,7 +17,7 @@ export interface PageSpan {
 export class VirtualPages {
   /** Pages of the table. */
   readonly total: number;
-  /** The lowest page never used. */
+  /** All pages from here on are unused, and their entries invalid. */
   #frontier = 0;
   /** Freed, entries still in the table. */
   #retired: PageSpan[] = [];
@@ -80,6 +80,16 @@ export class VirtualPages {
         after.first = first;
         after.count += count;
       } else this.#cleared.splice(at, 0, { first, count });
+    }
+    this.#lowerFrontier();
+  }
+
+  /** What is cleared up to the frontier is as good as fresh: one stretch with the rest. */
+  #lowerFrontier(): void {
+    const last = this.#cleared[this.#cleared.length - 1];
+    if (last && last.first + last.count === this.#frontier) {
+      this.#frontier = last.first;
+      this.#cleared.pop();
     }
   }
 }

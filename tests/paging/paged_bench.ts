@@ -1,6 +1,6 @@
 /** Backends that paged spaces are tested on, and what the tests do with them. */
 
-import { assert, assertEquals } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { buildHostKernels } from "../../ffi/build.ts";
 import { openDriver } from "../../ffi/devices.ts";
 import { kernelImage, type KernelSet } from "../../ffi/kernels.ts";
@@ -13,11 +13,7 @@ import {
 } from "../../lib/paging/argument_blocks.ts";
 import { decode, type DecodedEntry } from "../../lib/paging/formats.ts";
 import { copyGeometry, readGeometry } from "../../lib/paging/launch_sizes.ts";
-import {
-  type BadPage,
-  readReport,
-  REPORT_NONE,
-} from "../../lib/paging/page_report.ts";
+import { type BadPage, readReport } from "../../lib/paging/page_report.ts";
 import type { PagedRange } from "../../lib/paging/paged_range.ts";
 import {
   PagedSpace,
@@ -131,6 +127,11 @@ export class PagedBench implements Disposable {
     return new PagedSpace(mb, images, { pageSize: 4096, ...options });
   }
 
+  /** Opens a second instance of the same device; the test closes it. */
+  openAnother(): MoonBright {
+    return this.#backend.open();
+  }
+
   /** The driver's id of a kernel. */
   kernel(set: KernelSet, name: string): number {
     const { driver } = this.mb;
@@ -173,8 +174,8 @@ export class PagedBench implements Disposable {
     offset = 0,
     bytes: number = view.pages * 2 ** view.pageShift - offset,
   ): Gathered {
-    const block = this.linear(bytes + 8, stream);
-    block.fill(0xA4, { bytes });
+    const block = this.linear(bytes, stream);
+    block.fill(0xA4);
     return this.#transfer("mb_gather", view, stream, block, offset, bytes);
   }
 
@@ -185,7 +186,7 @@ export class PagedBench implements Disposable {
     source: Uint8Array,
     offset = 0,
   ): Gathered {
-    const block = this.linear(source.length + 8, stream);
+    const block = this.linear(source.length, stream);
     block.write(source);
     return this.#transfer(
       "mb_scatter",
@@ -256,9 +257,11 @@ export class PagedBench implements Disposable {
 
   /** Ends a test whose assertions all held. */
   finish(): void {
-    this.mb.synchronize();
-    this.mb.allocator.assertInvariants();
-    this.mb.close();
+    if (!this.mb.closed) {
+      this.mb.synchronize();
+      this.mb.allocator.assertInvariants();
+      this.mb.close();
+    }
     this.#backend.closed?.();
   }
 
@@ -290,7 +293,7 @@ export class PagedBench implements Disposable {
       stream.driverId("launch"),
     );
     return {
-      bytes: () => block.read(bytes),
+      bytes: () => block.read(),
       badPage: () => readReport(new BigUint64Array(report.read().buffer)[0]!),
     };
   }
