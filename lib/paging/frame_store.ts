@@ -165,14 +165,13 @@ export class FrameStore {
       }
       missing = count - this.#available(stream);
     }
-    // The device waits, not the host.
+    // The device waits, not the host, unless the stream is captured.
     for (let other = 0; missing > 0 && other < this.#free.length; other++) {
       if (other === stream || this.#free[other]!.length === 0) continue;
       // Of a closed stream everything is done, and can be taken already.
-      if (!streams.clocks[other]!.open || !streams.canJoin(stream, other)) {
-        continue;
-      }
-      streams.join(stream, other);
+      if (!streams.clocks[other]!.open) continue;
+      if (captured) streams.waitPassed(other, this.#lastEpochOf(other));
+      else if (streams.canJoin(stream, other)) streams.join(stream, other);
       missing = count - this.#available(stream);
     }
     if (missing <= 0) return;
@@ -184,6 +183,12 @@ export class FrameStore {
         ? `Cannot take ${count} frames while the stream is captured: ${missing} lack; call reserve() before the capture`
         : `Cannot take ${count} frames: the space may have ${this.most}, and ${this.used} are in use`,
     );
+  }
+
+  #lastEpochOf(stream: number): number {
+    let last = 0;
+    for (const { epoch } of this.#free[stream]!) last = Math.max(last, epoch);
+    return last;
   }
 
   /** Gets memory for more frames: for many, so that it is rare, or for those that lack. */

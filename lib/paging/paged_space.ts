@@ -4,7 +4,7 @@
  *
  * The host decides which frames a page gets; a kernel writes the entries. No operation
  * waits for the device, and all but those that move host data may be captured into a
- * graph.
+ * graph; only under capture the host waits where a stream needs what others have freed.
  *
  * @module
  */
@@ -105,6 +105,8 @@ export class PagedSpace {
   readonly #ranges = new Set<RangeState>();
   /** What gives back the frames and pages that captured graphs may write: kept until those are gone. */
   readonly #parked: (() => void)[] = [];
+  /** What gives back frames that no stream could be made to wait for, one being captured. */
+  readonly #held: (() => void)[] = [];
   #mappedPages = 0;
   #clearings = 0;
   /** Where entries were last cleared: whoever uses the pages anew comes after it. */
@@ -254,7 +256,7 @@ export class PagedSpace {
     const first = this.#takePages(most, stream, captured);
     let pieces: Piece[];
     try {
-      pieces = this.#frames.take(stream, pages, captured);
+      pieces = this.#takeFrames(stream, pages, captured);
     } catch (error) {
       this.#virtual.recycle([{ first, count: most }]);
       throw error;
@@ -298,6 +300,7 @@ export class PagedSpace {
     this.#refuseCaptures("forget graphs");
     for (const range of this.#ranges) range.captured = false;
     for (const giveBack of this.#parked.splice(0)) giveBack();
+    this.#giveHeld();
   }
 
   /**
@@ -350,7 +353,7 @@ export class PagedSpace {
       );
     }
     const captured = this.#noteCapture(range);
-    const pieces = this.#frames.take(range.stream, pages, captured);
+    const pieces = this.#takeFrames(range.stream, pages, captured);
     range.version++;
     this.#write(range, range.first + range.pages, pieces, () => {
       this.#release(range, pieces);
@@ -469,6 +472,7 @@ export class PagedSpace {
     const copies: FrameCopy[] = [];
     const dropped: Piece[] = [];
     const taken: Piece[] = [];
+    let mayCopy = false;
     try {
       for (const piece of before) {
         for (const part of splitByShared(piece)) {
@@ -477,14 +481,15 @@ export class PagedSpace {
             after.push(part);
             continue;
           }
-          const fresh = this.#frames.take(range.stream, part.count, captured);
+          const fresh = this.#takeFrames(range.stream, part.count, captured);
           taken.push(...fresh);
           pairFrames(part, fresh, copies);
           after.push(...fresh);
           dropped.push(part);
         }
       }
-      if (copies.length > 0) this.#writer.copyPages(range.stream, copies);
+      mayCopy = copies.length > 0;
+      if (mayCopy) this.#writer.copyPages(range.stream, copies);
       range.version++;
       this.#writer.materialize(
         range.stream,
@@ -494,7 +499,8 @@ export class PagedSpace {
         range.version,
       );
     } catch (error) {
-      this.#release(range, taken);
+      if (mayCopy) this.#release(range, taken);
+      else this.#releaseNow(range, taken);
       throw error;
     }
     const head = slicePieces(range.pieces, 0, first);
@@ -663,8 +669,9 @@ export class PagedSpace {
     const { streams } = this.#mb.allocator;
     const { stream: other, epoch } = this.#lastClearing;
     if (streams.isVisibleTo(stream, other, epoch)) return;
-    streams.poll(other);
-    if (!streams.isVisibleTo(stream, other, epoch)) this.#join(stream, other);
+    // The host waits where the device can't be made to.
+    if (this.#isCapturing(stream)) streams.waitPassed(other, epoch);
+    else this.#join(stream, other);
   }
 
   #takePages(count: number, stream: number, captured: boolean): number {
@@ -719,11 +726,38 @@ export class PagedSpace {
     const { recorded } = this.#mb.allocator.streams.clocks[stream]!;
     for (const { run, offset, count } of pieces) {
       run.release(offset, count, (first, frames) => {
-        this.#awaitFormerUsers(range, run);
-        this.#frames.give(stream, first, frames);
+        const give = () => {
+          this.followOpenStream(range);
+          this.#awaitFormerUsers(range, run);
+          this.#frames.give(range.stream, first, frames);
+        };
+        if (this.#canAwaitFormerUsers(range, run)) give();
+        else this.#held.push(give);
       });
       run.addFormerUser(stream, recorded);
     }
+  }
+
+  #takeFrames(stream: number, count: number, captured: boolean): Piece[] {
+    this.#giveHeld();
+    return this.#frames.take(stream, count, captured);
+  }
+
+  #giveHeld(): void {
+    if (this.#held.length === 0 || this.#isAnyCapturing()) return;
+    for (const give of this.#held.splice(0)) give();
+  }
+
+  #canAwaitFormerUsers(range: RangeState, run: FrameRun): boolean {
+    if (!run.formerUsers) return true;
+    const { streams } = this.#mb.allocator;
+    for (const [user, epoch] of run.formerUsers) {
+      if (
+        this.#isCapturing(user) &&
+        !streams.isVisibleTo(range.stream, user, epoch)
+      ) return false;
+    }
+    return true;
   }
 
   /** Makes the range's stream wait for others that read the run while it was shared. */

@@ -6,6 +6,7 @@ import { openDriver } from "../../ffi/devices.ts";
 import { kernelImage, type KernelSet } from "../../ffi/kernels.ts";
 import { MoonBright, type OpenOptions } from "../../ffi/moonbright.ts";
 import type { Block } from "../../lib/block.ts";
+import type { CostModel } from "../../lib/cost_model.ts";
 import type { DeviceInfo } from "../../lib/driver.ts";
 import {
   checksumBlock,
@@ -333,7 +334,7 @@ export function testInManyOrders(
       for (let seed = 1; seed <= seeds; seed++) {
         if (only !== undefined && seed !== Number(only)) continue;
         try {
-          using bench = new PagedBench(FAKE_CUDA, { costs: FREE }, seed);
+          using bench = new PagedBench(FAKE_CUDA, { costs: UNMEASURED }, seed);
           check(bench);
           bench.finish();
         } catch (cause) {
@@ -349,8 +350,8 @@ export function testInManyOrders(
   });
 }
 
-/** Costs given, none are measured at opening. */
-const FREE = (() => {
+/** Where costs are given, none are measured at opening. */
+export const UNMEASURED: CostModel = (() => {
   const cost = { perExtentNs: 1, perMiBNs: 0 };
   return { create: cost, map: cost, unmap: cost, release: cost };
 })();
