@@ -37,7 +37,8 @@ export function checkEntry(
 ): EntryReport {
   const { format, pageSize } = space;
   const { valid, address, readOnly, version } = decode(format, entry);
-  const frame = (Number(address) - frames) / pageSize;
+  const memory = Number(address) + space.entryOrigin;
+  const frame = (memory - frames) / pageSize;
   const isFrame = valid && Number.isInteger(frame) && frame >= 0 &&
     frame < space.stats().backedFrames;
   const report: EntryReport = {
@@ -55,7 +56,7 @@ export function checkEntry(
     entry === wanted ? null : `it should be ${hex(wanted)}`;
   if (expected === undefined) report.problem = differsFrom(format.invalid);
   else if (!isFrame) report.problem = "it names no frame of the space";
-  else if (readWord(driver, Number(address)) !== expected.word) {
+  else if (readWord(driver, memory) !== expected.word) {
     report.problem = `frame ${frame} holds something else than the page`;
   } else {
     const kind = { ...expected, pageSize, inLeafTable: true };

@@ -136,7 +136,9 @@ function optionsFrom(flags: Flags): PagedSpaceOptions {
     );
   }
   const pages = flags.integer("pages", LEAST_PAGES, MOST_PAGES) ?? 32;
-  return { pages, pageSize, format, name: NAME };
+  // Device addresses have more bits than this layout has room for.
+  const addresses = format === "nvidia-v2" ? "store" : "device";
+  return { pages, pageSize, format, addresses, name: NAME };
 }
 
 function formatOf(flags: Flags): FormatName {

@@ -40,6 +40,12 @@ export interface PagedSpaceOptions {
   pageSize?: number;
   /** Layout of the entries; MoonBright's own if left out. */
   format?: FormatName;
+  /**
+   * What entries hold: `device` addresses, which kernels follow (the default), or
+   * addresses within the page `store`, for layouts too narrow for device addresses and for
+   * tools.
+   */
+  addresses?: "device" | "store";
   /** Frames that there may be at most; as many as pages if left out. */
   maxFrames?: number;
   /** Frames to have memory for at once; 32 MiB of them if left out. */
@@ -97,6 +103,8 @@ export class PagedSpace {
   readonly pages: number;
   /** Layout of the entries. */
   readonly format: EntryFormat;
+  /** Device address that an entry's address 0 stands for. */
+  readonly entryOrigin: number;
   readonly #mb: MoonBright;
   readonly #table: Block;
   readonly #virtual: VirtualPages;
@@ -163,13 +171,17 @@ export class PagedSpace {
     try {
       frames = new FrameStore(mb, pageSize, first, most, `${name}: store`);
       this.#frames = frames;
-      checkAddresses(this.format, frames, pageSize);
+      if (options.addresses !== "store") this.entryOrigin = 0;
+      else this.entryOrigin = frames.addressOf(0);
+      const entryBase = frames.addressOf(0) - this.entryOrigin;
+      checkAddresses(this.format, entryBase, most, pageSize);
       this.#writer = new TableWriter(
         mb,
         images,
         {
           table: this.#table.address,
           frames: this.#frames.addressOf(0),
+          entryBase,
           pageSize,
           format: this.format,
         },
@@ -200,8 +212,20 @@ export class PagedSpace {
     return this.#closed || this.#mb.closed;
   }
 
-  /** What kernels need to translate. */
+  /**
+   * What kernels need to translate.
+   *
+   * @throws {MoonBrightError} code `unsupported` if entries hold addresses within the
+   * store: followed by a kernel, they would lead elsewhere
+   */
   get view(): PagedView {
+    if (this.entryOrigin !== 0) {
+      throw new MoonBrightError(
+        "unsupported",
+        "read the view",
+        'Cannot give kernels a view: the entries hold addresses within the store; make the space with addresses: "device"',
+      );
+    }
     return {
       table: this.table,
       pages: this.pages,
@@ -909,10 +933,11 @@ export class PagedSpace {
  */
 function checkAddresses(
   format: EntryFormat,
-  frames: FrameStore,
+  entryBase: number,
+  frames: number,
   pageSize: number,
 ): void {
-  const address = frames.addressOf(frames.most - 1);
+  const address = entryBase + (frames - 1) * pageSize;
   try {
     encode(format, { pageSize, address });
   } catch (cause) {
@@ -921,7 +946,7 @@ function checkAddresses(
       "make a paged space",
       `Cannot make a paged space: the format "${format.name}" can't name the memory of this device, up to 0x${
         address.toString(16)
-      }; use another format`,
+      }; use another format, or addresses: "store"`,
       { cause },
     );
   }

@@ -37,6 +37,8 @@ export interface TableLayout {
   table: number;
   /** Device address of frame 0. */
   frames: number;
+  /** What entries call frame 0: its device address, or 0. */
+  entryBase: number;
   /** Bytes of a page. */
   pageSize: number;
   /** Layout of the entries. */
@@ -71,7 +73,7 @@ export class TableWriter {
     this.#mb = mb;
     this.#layout = layout;
     this.#ring = new PinnedRing(mb);
-    this.#short = new MaterializeBlock(layout);
+    this.#short = new MaterializeBlock({ ...layout, frames: layout.entryBase });
     const { driver } = mb;
     const entries = driver.loadModule(images.entries);
     this.#modules.push(entries);
@@ -99,7 +101,7 @@ export class TableWriter {
     readOnly: boolean,
     version: number,
   ): void {
-    const { table, frames, pageSize, format } = this.#layout;
+    const { table, entryBase, pageSize, format } = this.#layout;
     const { backend, processors } = this.#mb.device;
     const entries = table + 8 * firstPage;
     const count = this.#short.fill(entries, pieces, readOnly, version);
@@ -115,7 +117,7 @@ export class TableWriter {
     const runs = frameRuns(pieces);
     const target: MaterializeTarget = {
       entries,
-      frames,
+      frames: entryBase,
       format,
       pageSize,
       readOnly,
