@@ -21,6 +21,7 @@ import {
   type PagedSpaceOptions,
   type PagedView,
 } from "../../lib/paging/paged_space.ts";
+import type { PagingImages } from "../../lib/paging/table_writer.ts";
 import type { Stream } from "../../lib/stream.ts";
 import { buildFakeCuda } from "../fake/build.ts";
 import { asCudaImage, FakeCuda } from "../fake/control.ts";
@@ -118,14 +119,21 @@ export class PagedBench implements Disposable {
     this.mb = backend.open(options, seed);
   }
 
+  /** The kernels of a space. */
+  images(): PagingImages {
+    const { device } = this.mb;
+    return {
+      entries: this.#backend.image("paging_entries", device),
+      copy: this.#backend.image("paging_copy", device),
+    };
+  }
+
   /** Makes a space; of 4 KiB pages, unless told otherwise. */
   space(options: PagedSpaceOptions): PagedSpace {
-    const { mb } = this;
-    const images = {
-      entries: this.#backend.image("paging_entries", mb.device),
-      copy: this.#backend.image("paging_copy", mb.device),
-    };
-    return new PagedSpace(mb, images, { pageSize: 4096, ...options });
+    return new PagedSpace(this.mb, this.images(), {
+      pageSize: 4096,
+      ...options,
+    });
   }
 
   /** Opens a second instance of the same device; the test closes it. */

@@ -19,7 +19,7 @@ const PAGE = 4096;
 const SPIN_MS = 10;
 
 /** Orders of work that each hazard is tried in. */
-const ORDERS = 40;
+const ORDERS = 15;
 
 interface Hazard {
   what: string;
