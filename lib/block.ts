@@ -5,6 +5,7 @@
  */
 
 import { notLive } from "./allocator.ts";
+import { bytesOf } from "./bytes.ts";
 import { isLive } from "./heap.ts";
 import type { MoonBright } from "./moonbright.ts";
 import { resizeBlock } from "./resize.ts";
@@ -236,18 +237,4 @@ export class Block {
     if (options.stream) this.useOn(options.stream);
     return { address: id === 0 ? 0 : this.address + offset, driverId };
   }
-}
-
-function bytesOf(data: ArrayBufferView | ArrayBuffer): Uint8Array {
-  if (data instanceof ArrayBuffer) return new Uint8Array(data);
-  if (ArrayBuffer.isView(data)) {
-    return new Uint8Array(
-      data.buffer as ArrayBuffer,
-      data.byteOffset,
-      data.byteLength,
-    );
-  }
-  throw new TypeError(
-    `Cannot copy: expected a typed array, DataView or ArrayBuffer, got ${typeof data}`,
-  );
 }

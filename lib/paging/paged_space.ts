@@ -10,6 +10,7 @@
  */
 
 import type { Block } from "../block.ts";
+import { bytesOf } from "../bytes.ts";
 import { ClosedError, MoonBrightError } from "../errors.ts";
 import type { MoonBright } from "../moonbright.ts";
 import { checkBytes } from "../sizes.ts";
@@ -992,17 +993,6 @@ function appendPieces(pieces: Piece[], more: readonly Piece[]): void {
       pieces[pieces.length - 1] = { run, offset, count: count + piece.count };
     } else pieces.push(piece);
   }
-}
-
-function bytesOf(data: ArrayBufferView | ArrayBuffer): Uint8Array {
-  if (data instanceof ArrayBuffer) return new Uint8Array(data);
-  if (!ArrayBuffer.isView(data)) {
-    throw new TypeError(
-      `Cannot copy: expected a typed array, DataView or ArrayBuffer, got ${typeof data}`,
-    );
-  }
-  const { buffer, byteOffset, byteLength } = data;
-  return new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 }
 
 function checkCount(count: number, what: string, most: number): number {
