@@ -22,8 +22,9 @@ import { hasFlag, Heap, isLive } from "./heap.ts";
 import { Mapper } from "./mapper.ts";
 import { PendingFrees } from "./pending.ts";
 import type { GrowthPolicy } from "./planner.ts";
+import { growthOf, type PolicyName } from "./policies.ts";
 import { allocateGrowable, allocateSlowly } from "./slow_path.ts";
-import { checkBytes, roundUp } from "./sizes.ts";
+import { checkBytes } from "./sizes.ts";
 import { Counters } from "./stats.ts";
 import { Streams } from "./streams.ts";
 
@@ -37,7 +38,9 @@ export interface AllocatorOptions {
   freshAddresses?: number;
   /** Retired mappings at which a coherence point is due. */
   maxRetired?: number;
-  /** How growth is cut into extents. */
+  /** What to give up for what; `default` takes little memory, `latency` little time a request. */
+  policy?: PolicyName;
+  /** How growth is cut into extents, where that is to differ from the policy. */
   growth?: Partial<GrowthPolicy>;
   /** Costs of the driver's calls; the backend's stored ones until measured, by default. */
   costs?: CostModel;
@@ -104,11 +107,7 @@ export class Allocator {
     this.costs = options.costs ?? profile.costs;
     this.maxRetired = options.maxRetired ?? profile.maxRetired;
     this.growth = {
-      least: granularity,
-      extentSize: roundUp(8 * 1024 ** 2, granularity),
-      mostExtents: 32,
-      leastStitched: granularity,
-      growthPriceNs: 60_000,
+      ...growthOf(options.policy ?? "default", granularity),
       ...options.growth,
     };
     checkGrowth(this.growth, granularity);
@@ -320,21 +319,14 @@ export class Allocator {
 
 /** @throws {RangeError} if a growth policy can't be followed */
 function checkGrowth(growth: GrowthPolicy, granularity: number): void {
-  const { extentSize, least, leastStitched, mostExtents, growthPriceNs } =
-    growth;
-  if (!(extentSize >= granularity) || extentSize % granularity > 0) {
+  const { extentSize, ...rest } = growth;
+  const fits = extentSize === Infinity || extentSize % granularity === 0;
+  if (!(extentSize >= granularity) || !fits) {
     throw new RangeError(
       `Cannot use growth.extentSize: ${extentSize} is no multiple of the granularity, ${granularity} bytes`,
     );
   }
-  for (
-    const [name, value] of Object.entries({
-      least,
-      leastStitched,
-      mostExtents,
-      growthPriceNs,
-    })
-  ) {
+  for (const [name, value] of Object.entries(rest)) {
     if (!(value >= 0)) {
       throw new RangeError(
         `Cannot use growth.${name}: ${value} is not a positive number`,

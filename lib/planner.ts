@@ -47,6 +47,11 @@ export interface PlanInput {
 export interface GrowthPolicy {
   /** Requests grow by at least this much at once, so that small ones share an extent. */
   least: number;
+  /**
+   * Requests of a granule or more grow by this much more, so that small ones, which the
+   * vendor's allocator serves from what it has mapped, find something too.
+   */
+  ahead: number;
   /** Growth is cut into extents of this size, `Infinity` for a single one. */
   extentSize: number;
   /** At most about this many extents are created for one request; they get larger instead. */
@@ -143,12 +148,13 @@ function chooseCovering(
   }
   let spare = bytes - missing;
   if (spare <= 0) return chosen;
+  // The last first: they are in the largest block, which stays the more whole for it.
   const needed: number[] = [];
-  for (const index of chosen) {
+  for (const index of chosen.reverse()) {
     if (sizes[index]! > spare) needed.push(index);
     else spare -= sizes[index]!;
   }
-  return needed;
+  return needed.reverse();
 }
 
 /** The candidates to stitch, in order of preference, that together fit into `missing` bytes. */
@@ -174,18 +180,27 @@ function chooseWithin(
 function growthSizes(bytes: number, input: PlanInput): number[] | undefined {
   const { growth, granularity, budgetLeft } = input;
   if (bytes > budgetLeft) return undefined;
-  let left = roundUp(Math.max(bytes, growth.least), granularity);
+  const ahead = input.bytes < granularity
+    ? 0
+    : Math.min(growth.ahead, input.mapped);
+  let left = roundUp(Math.max(bytes + ahead, growth.least), granularity);
   if (input.exact || left > budgetLeft) left = bytes;
   // What at least doubles the heap comes in one piece: quick, and it happens rarely.
-  const unit = left >= input.mapped ? left : Math.max(
+  if (left >= input.mapped) return [left];
+  const unit = Math.max(
     growth.extentSize,
     roundUp(left / growth.mostExtents, granularity),
   );
   const sizes: number[] = [];
+  // The next request begins in the last granule, which so is often shared: as an extent
+  // of its own it keeps no more than itself from being wholly free.
+  const edge = left > growth.extentSize && !input.exact ? granularity : 0;
+  left -= edge;
   while (left > 0) {
     const size = Math.min(left, unit);
     sizes.push(size);
     left -= size;
   }
+  if (edge > 0) sizes.push(edge);
   return sizes;
 }

@@ -24,6 +24,7 @@ function input(granules: number, overrides: Overrides = {}): PlanInput {
     costs: COSTS,
     growth: {
       least: GRANULE,
+      ahead: 0,
       extentSize: 4 * GRANULE,
       mostExtents: 8,
       leastStitched: GRANULE,
@@ -40,13 +41,17 @@ const inGranules = (sizes: readonly number[]) =>
 Deno.test("without candidates a request grows in extents of the policy's size", () => {
   const planned = plan(input(10))!;
   assertEquals(planned.way, "grow");
-  assertEquals(inGranules(planned.create), [4, 4, 2]);
+  assertEquals(inGranules(planned.create), [4, 4, 1, 1]);
   assertEquals(planned.mapBytes, 10 * GRANULE);
 });
 
 Deno.test("extents get larger rather than many", () => {
   const planned = plan(input(80))!;
-  assertEquals(inGranules(planned.create), new Array(8).fill(10));
+  assertEquals(inGranules(planned.create), [
+    ...new Array(7).fill(10),
+    9,
+    1,
+  ]);
 });
 
 Deno.test("what doubles the heap comes in one piece", () => {
@@ -65,6 +70,33 @@ Deno.test("small requests grow by the least, if the budget allows it", () => {
     GRANULE,
   );
   assertEquals(plan(input(1, { growth, exact: true }))!.mapBytes, GRANULE);
+});
+
+Deno.test("the last granule of several extents is one of its own, but not of exact growth", () => {
+  assertEquals(inGranules(plan(input(4))!.create), [4]);
+  assertEquals(inGranules(plan(input(5))!.create), [4, 1]);
+  assertEquals(inGranules(plan(input(9))!.create), [4, 4, 1]);
+  assertEquals(inGranules(plan(input(10, { exact: true }))!.create), [4, 4, 2]);
+  const growth = { ...input(1).growth, extentSize: Infinity };
+  assertEquals(inGranules(plan(input(10, { growth }))!.create), [10]);
+});
+
+Deno.test("requests of a granule or more map ahead, as far as budget and heap allow", () => {
+  const growth = { ...input(1).growth, ahead: 3 * GRANULE };
+  assertEquals(plan(input(2, { growth }))!.mapBytes, 5 * GRANULE);
+  assertEquals(plan(input(0, { growth, bytes: 512 }))!.mapBytes, GRANULE);
+  assertEquals(
+    plan(input(2, { growth, budgetLeft: 4 * GRANULE }))!.mapBytes,
+    2 * GRANULE,
+  );
+  assertEquals(
+    plan(input(2, { growth, mapped: GRANULE }))!.mapBytes,
+    3 * GRANULE,
+  );
+  assertEquals(
+    plan(input(2, { growth, exact: true }))!.mapBytes,
+    2 * GRANULE,
+  );
 });
 
 Deno.test("free memory at the frontier is only extended", () => {
@@ -135,6 +167,7 @@ const inputs = fc.record({
   mapped: fc.nat(200),
   exact: fc.boolean(),
   least: granules,
+  ahead: fc.nat(20),
   extentSize: fc.oneof(granules, fc.constant(Infinity)),
   mostExtents: fc.integer({ min: 1, max: 32 }),
   growthPriceNs: fc.oneof(fc.nat(100_000), fc.constant(1e12)),
@@ -155,6 +188,7 @@ const inputs = fc.record({
     exact: drawn.exact,
     growth: {
       least: drawn.least * GRANULE,
+      ahead: drawn.ahead * GRANULE,
       extentSize: drawn.extentSize * GRANULE,
       mostExtents: drawn.mostExtents,
       leastStitched: GRANULE,
