@@ -6,7 +6,6 @@
  */
 
 import type { Block } from "../block.ts";
-import { MoonBrightError } from "../errors.ts";
 import type { MoonBright } from "../moonbright.ts";
 import {
   type AllocReport,
@@ -21,9 +20,8 @@ import type { Command } from "./command.ts";
 import type { CommandContext } from "./context.ts";
 import { DEVICE_FLAG, openDevice } from "./device_flag.ts";
 import { ExitCode } from "./exit_codes.ts";
-import { HostVerifier } from "./host_verifier.ts";
-import { KernelVerifier } from "./kernel_verifier.ts";
 import { seededRandom, shuffle } from "./random.ts";
+import { openVerifier } from "./open_verifier.ts";
 import { UsageError } from "./usage_error.ts";
 import type { Verifier } from "./verifier.ts";
 
@@ -94,7 +92,7 @@ process sees them.`,
       budget: flags.size("budget"),
       onDriverCall: calls.add,
     });
-    using verifier = openVerifier(context, mb);
+    using verifier = openVerifier(context, mb, context.flags.text("verify"));
     const before = usageOf(mb);
     const blocks: Block[] = [];
     const reports: SpecReport[] = [];
@@ -131,25 +129,6 @@ process sees them.`,
     return sound ? ExitCode.OK : ExitCode.MISMATCH;
   },
 };
-
-/** The verifier that is wanted: kernels unless told otherwise, or if they can't be had. */
-function openVerifier(
-  context: CommandContext,
-  mb: MoonBright,
-): Verifier | undefined {
-  const wanted = context.flags.text("verify");
-  if (wanted === "none") return undefined;
-  if (wanted === "host") return new HostVerifier();
-  try {
-    context.progress.update("loading kernels");
-    const image = context.host.kernelImage("pattern", mb.device);
-    return new KernelVerifier(mb, image);
-  } catch (error) {
-    if (wanted === "kernel" || !(error instanceof MoonBrightError)) throw error;
-    context.warn(`checking by copies to the host: ${error.message}`);
-    return new HostVerifier();
-  }
-}
 
 async function allocateSpec(
   context: CommandContext,

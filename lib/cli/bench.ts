@@ -12,7 +12,7 @@ import { benchLaunch } from "../bench/launch.ts";
 import { benchMaterialize } from "../bench/materialize.ts";
 import { benchMemory } from "../bench/memory.ts";
 import { benchPages } from "../bench/pages.ts";
-import { type BenchReport, makeReport } from "../bench/report.ts";
+import { makeReport } from "../bench/report.ts";
 import { benchReuse } from "../bench/reuse.ts";
 import type { Series } from "../bench/samples.ts";
 import { benchStitch } from "../bench/stitch.ts";
@@ -24,6 +24,7 @@ import type { Command } from "./command.ts";
 import type { CommandContext } from "./context.ts";
 import { DEVICE_FLAG, openDevice } from "./device_flag.ts";
 import { ExitCode } from "./exit_codes.ts";
+import { writeTextFile } from "./files.ts";
 import { didYouMean } from "./suggest.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -87,7 +88,7 @@ Every ratio relates to a peer measured in the same run.`,
     );
     context.progress.clear();
     const out = context.flags.text("out");
-    if (out !== undefined) writeReport(out, report);
+    if (out !== undefined) writeTextFile(out, JSON.stringify(report));
     if (context.json) context.printJson(report);
     else context.print(renderBench(report, context.style));
     return ExitCode.OK;
@@ -128,15 +129,4 @@ async function measure(
   const series: Series[] = [];
   for (const name of names) series.push(...await BENCHMARKS[name]!(bench));
   return series;
-}
-
-function writeReport(path: string, report: BenchReport): void {
-  try {
-    Deno.writeTextFileSync(path, JSON.stringify(report));
-  } catch (cause) {
-    throw new UsageError(
-      `Cannot write the report to "${path}": ${(cause as Error).message}`,
-      { cause },
-    );
-  }
 }

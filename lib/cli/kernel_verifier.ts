@@ -1,6 +1,6 @@
 import type { Block } from "../block.ts";
 import type { DeviceInfo, LaunchGeometry } from "../driver.ts";
-import type { Kernel, Module } from "../kernel.ts";
+import type { Kernel, LaunchOptions, Module } from "../kernel.ts";
 import type { MoonBright } from "../moonbright.ts";
 import { HostVerifier } from "./host_verifier.ts";
 import { ResultArea } from "./result_area.ts";
@@ -21,7 +21,7 @@ export class KernelVerifier implements Verifier {
   readonly #results: ResultArea;
   readonly #tails = new HostVerifier();
   readonly #checked: { block: Block; index: number }[] = [];
-  readonly #geometry: (words: number) => LaunchGeometry;
+  readonly #mb: MoonBright;
 
   /**
    * Loads the kernels.
@@ -38,15 +38,15 @@ export class KernelVerifier implements Verifier {
       this.#module.close();
       throw error;
     }
-    this.#geometry = (words) => geometryFor(mb.device, words);
+    this.#mb = mb;
     this.#clear();
   }
 
-  /** Launches the kernel that fills a block. */
+  /** Launches the kernel that fills a block, on the block's stream. */
   fill(block: Block, index: number): void {
     const words = wholeWords(block);
     if (words > 0) {
-      this.#fill.launch(this.#geometry(words), [
+      this.#fill.launch(this.#launch(block), [
         block,
         { u64: words },
         { u64: seedOf(index) },
@@ -55,7 +55,7 @@ export class KernelVerifier implements Verifier {
     this.#tails.fill(block, index, words * 8);
   }
 
-  /** Launches the kernel that checks a block. All checks share one result. */
+  /** Launches the kernel that checks a block, on the block's stream. All checks share one result. */
   check(block: Block, index: number): void {
     const words = wholeWords(block);
     if (words > 0) {
@@ -101,9 +101,14 @@ export class KernelVerifier implements Verifier {
     }
   }
 
+  #launch(block: Block): LaunchOptions {
+    const geometry = geometryFor(this.#mb.device, wholeWords(block));
+    return { ...geometry, stream: block.stream };
+  }
+
   #launchCheck(block: Block, index: number): void {
     const words = wholeWords(block);
-    this.#verify.launch(this.#geometry(words), [
+    this.#verify.launch(this.#launch(block), [
       block,
       { u64: words },
       { u64: seedOf(index) },
@@ -113,10 +118,13 @@ export class KernelVerifier implements Verifier {
 
   #clear(): void {
     this.#results.write(new Uint8Array(NO_MISMATCH.buffer));
+    // The results are in the default stream's order, checks in their blocks'.
+    this.#mb.driver.synchronize();
   }
 
   #read(): { words: number; first: number } {
     const result = new BigUint64Array(2);
+    this.#mb.driver.synchronize();
     this.#results.read(new Uint8Array(result.buffer));
     return { words: Number(result[0]), first: Number(result[1]) };
   }
