@@ -36,6 +36,12 @@ export interface TimedDriver extends Driver {
   plainAlloc(size: number): number;
   /** Frees what `plainAlloc` gave. */
   plainFree(address: number): void;
+  /** Allocates from the driver's stream-ordered pool. */
+  poolAlloc(size: number, stream: number): number;
+  /** Frees what `poolAlloc` gave, in the order of a stream. */
+  poolFree(address: number, stream: number): void;
+  /** Gives what the pool keeps back to the device. */
+  poolTrim(): void;
   /** Times plain allocation and free, pair by pair. */
   timePlain(size: number, n: number): PairTimes;
   /** Times the driver's stream-ordered pool; cold: emptied before each pair. */

@@ -115,6 +115,14 @@ export interface MemoryMap {
   extents: Placements;
 }
 
+/** Allocation times beside those of the driver's plain allocator, request by request. */
+export interface PlainComparison {
+  /** The largest ratio of a request's time to that of the same request there. */
+  worst: number;
+  /** Requests that took more than one and a half times as long. */
+  over: number;
+}
+
 /** One allocator's replay of the workload. */
 export interface ReplayRun {
   /** `moonbright`, or the baseline: `plain` (the driver's allocator), `pool` (its stream-ordered pool), `segments` (the recorded allocator's segments through the driver). */
@@ -133,12 +141,14 @@ export interface ReplayRun {
   mappedPeak: number | undefined;
   /** Nanoseconds in driver calls, or what they would cost on a model. */
   driverNs: number;
-  /** Nanoseconds in all allocations and frees; on a model without the driver's part. */
+  /** Nanoseconds in all allocations and frees; on a model with what the driver's calls would cost. */
   totalNs: number;
-  /** Times of allocations; undefined where only whole calls to the driver were timed. */
+  /** Times of allocations; of the segments, only of those. */
   alloc: Quantiles;
   /** Times of frees. */
   free: Quantiles;
+  /** Allocations beside plain ones of the same report; undefined without them. */
+  againstPlain?: PlainComparison;
   /** Times of allocations, for drawing. */
   allocHistogram: Histogram;
   /** By how requests were served: `reuse`, `extend`, `stitch`, `grow`; `flush` counts coherence points. */
