@@ -46,6 +46,16 @@ export interface AllocatorOptions {
   costs?: CostModel;
 }
 
+/** Told of every allocation and free. Must not throw. */
+export interface AllocationWatcher {
+  /** A block was allocated or has another size; of the latter `freed` was told before. */
+  allocated(id: number): void;
+  /** A block was freed, last used on a stream, or is about to get another size. */
+  freed(address: number, requested: number, stream: number): void;
+  /** A request could not be served; `deviceFree` is what the device had, in bytes. */
+  refused(requested: number, deviceFree: number, stream: number): void;
+}
+
 /**
  * Blocks up to this size may stay unmerged for a moment after their free. Larger ones
  * are merged at once: fitting them tightly matters more than the 50 ns.
@@ -81,6 +91,8 @@ export class Allocator {
   counters: Counters = new Counters();
   /** Names of blocks that have one. */
   readonly names: Map<number, string> = new Map();
+  /** Told of every allocation and free, if set. */
+  watcher: AllocationWatcher | undefined;
   /** Records of live blocks by address, once someone has asked by address. */
   #byAddress: Map<number, number> | undefined;
   /** Bytes of the anchor, 0 if there is none. Not counted as mapped. */
@@ -189,6 +201,9 @@ export class Allocator {
     else if (size <= LARGEST_UNMERGED) this.heap.giveBack(id, last);
     else this.heap.release(id, last);
     if (this.#byAddress !== undefined) this.#byAddress.delete(address);
+    if (this.watcher !== undefined) {
+      this.watcher.freed(address, requested, last);
+    }
     counters.frees++;
     counters.liveBlocks--;
     counters.live -= size;
@@ -286,6 +301,7 @@ export class Allocator {
       this.#byAddress.set(this.blocks.address[id]!, id);
     }
     this.blocks.requested[id] = requested;
+    if (this.watcher !== undefined) this.watcher.allocated(id);
     counters.requested += requested;
     counters.liveBlocks++;
     if ((counters.live += size) > counters.peakLive) {

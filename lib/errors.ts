@@ -23,6 +23,7 @@ export type ErrorCode =
   | "not-found"
   | "not-mapped"
   | "cannot-grow"
+  | "bad-trace"
   | "driver";
 
 /** Base class of MoonBright's errors. */

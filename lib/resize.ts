@@ -45,11 +45,19 @@ export function resizeBlock(
     if (growable) shrinkGrowable(a, id, size);
     else a.heap.release(a.heap.cut(id, size), blocks.stream[id]!);
   }
+  if (a.watcher !== undefined) {
+    a.watcher.freed(
+      blocks.address[id]!,
+      blocks.requested[id]!,
+      blocks.stream[id]!,
+    );
+  }
   counters.live += blocks.size[id]! - before;
   counters.requested += requested - blocks.requested[id]!;
   counters.peakLive = Math.max(counters.peakLive, counters.live);
   blocks.requested[id] = requested;
   blocks.whole[id] = WHOLE_UNKNOWN;
+  if (a.watcher !== undefined) a.watcher.allocated(id);
 }
 
 /** Makes the block's stream wait for the others that used it, so that its order covers theirs. */

@@ -120,7 +120,7 @@ export function backRange(
     const way = attempt();
     if (way) return way;
   }
-  throw outOfMemory(a, "alloc", requested);
+  throw outOfMemory(a, "alloc", requested, stream);
 }
 
 /** Before a request rather than after it: a failed flush must not lose a served block. */
@@ -231,7 +231,7 @@ function underPressure(
   // Once more, to tell a lack of addresses from a lack of memory.
   const served = mapMore(a, size, stream);
   if (served) return served;
-  throw outOfMemory(a, "alloc", requested);
+  throw outOfMemory(a, "alloc", requested, stream);
 }
 
 /** What can be done under pressure, cheapest first; each tells whether it changed anything. */
@@ -317,6 +317,7 @@ export function outOfMemory(
   a: Allocator,
   operation: string,
   requested: number,
+  stream: number,
 ): OutOfMemoryError {
   const { counters, extents, heap, blocks, driver } = a;
   heap.settle();
@@ -334,6 +335,7 @@ export function outOfMemory(
   } catch {
     // The figures are a help, never a second failure.
   }
+  if (a.watcher !== undefined) a.watcher.refused(requested, deviceFree, stream);
   const device = `${driver.info.backend}:${driver.info.ordinal}`;
   const budget = a.budget === Infinity ? "none" : formatSize(a.budget);
   return new OutOfMemoryError(
