@@ -39,8 +39,13 @@ const CHECKS: Check[] = [
   },
   suite,
   {
+    name: "documentation",
+    args: ["doc", "--lint", "mod.ts", "cli.ts"],
+    tests: false,
+  },
+  {
     name: "publishing",
-    args: ["publish", "--dry-run", "--allow-dirty", "--no-check"],
+    args: ["publish", "--dry-run", "--allow-dirty"],
     tests: false,
   },
 ];
