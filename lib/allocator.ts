@@ -121,7 +121,7 @@ export class Allocator {
       granularity,
       options.freshAddresses,
     );
-    this.anchorBytes = profile.anchored ? dropAnchor(driver, this.arena) : 0;
+    this.anchorBytes = profile.anchored ? anchor(driver, this.arena) : 0;
     this.extents = new Extents(this.arena.base, granularity);
     this.streams = new Streams(driver);
     this.heap = new Heap(this.extents, this.streams, granularity);
@@ -314,6 +314,20 @@ export class Allocator {
       this.flushQueue.abandon(end, this.growables.remove(id) - end);
     }
     if (!shared) this.heap.release(id, stream);
+  }
+}
+
+/** Drops the anchor; the arena is given back if that fails. */
+function anchor(driver: Driver, arena: Arena): number {
+  try {
+    return dropAnchor(driver, arena);
+  } catch (error) {
+    try {
+      driver.unreserve(arena.base);
+    } catch {
+      // A device that refuses this too has a better reason in the first error.
+    }
+    throw error;
   }
 }
 

@@ -200,8 +200,8 @@ export class Event {
   /** Destroys the event. */
   close(): void {
     if (!this.#open || this.#owner.closed) return;
-    this.#open = false;
     this.#owner.driver.destroyEvent(this.#id);
+    this.#open = false;
   }
 
   /** Closes the event. */
