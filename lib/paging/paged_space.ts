@@ -15,7 +15,7 @@ import { ClosedError, MoonBrightError } from "../errors.ts";
 import type { MoonBright } from "../moonbright.ts";
 import { checkBytes } from "../sizes.ts";
 import type { Stream } from "../stream.ts";
-import type { FrameCopy } from "./argument_blocks.ts";
+import { type FrameCopy, MOST_RUNS } from "./argument_blocks.ts";
 import {
   encode,
   type EntryFormat,
@@ -585,10 +585,25 @@ export class PagedSpace {
       ? [{ first: range.first, count: range.pages }]
       : this.#ownPages(range);
     if (range.pages > 0) {
-      this.#writer.protect(range.stream, spans, readOnly, range.version + 1);
+      try {
+        this.#writer.protect(range.stream, spans, readOnly, range.version + 1);
+      } catch (error) {
+        this.#protectAgain(range, spans);
+        throw error;
+      }
     }
     range.version++;
     range.readOnly = readOnly;
+  }
+
+  /** Undoes a change of rights whose later launches failed: of many stretches some are changed. */
+  #protectAgain(range: RangeState, spans: readonly PageSpan[]): void {
+    if (spans.length <= MOST_RUNS) return;
+    try {
+      this.#writer.protect(range.stream, spans, range.readOnly, range.version);
+    } catch {
+      // The first failure says more.
+    }
   }
 
   /** The pages whose frames no other range has: shared ones stay read-only until they are copied. */
