@@ -334,6 +334,7 @@ export function outOfMemory(
   } catch {
     // The figures are a help, never a second failure.
   }
+  const captured = a.pending.capturedBytes;
   const device = `${driver.info.backend}:${driver.info.ordinal}`;
   const budget = a.budget === Infinity ? "none" : formatSize(a.budget);
   return new OutOfMemoryError(
@@ -342,8 +343,8 @@ export function outOfMemory(
       formatSize(counters.live)
     }, free ${formatSize(free)} (largest piece ${formatSize(largestFree)}, ${
       formatSize(stitchable)
-    } in wholly free extents), pending ${
-      formatSize(counters.pending)
+    } in wholly free extents), pending ${formatSize(counters.pending)}${
+      captured > 0 ? ` (${formatSize(captured)} used by open graphs)` : ""
     }, mapped ${
       formatSize(extents.totalBytes)
     }, budget ${budget}, free on the device ${
@@ -356,6 +357,7 @@ export function outOfMemory(
       largestFree,
       stitchable,
       pending: counters.pending,
+      captured,
       mapped: extents.totalBytes,
       budget: a.budget,
       deviceFree,

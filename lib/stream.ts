@@ -79,6 +79,10 @@ export class Stream {
    * from and to the host, and nothing can wait for the whole device. A block of another
    * stream must have been used on this one before. Allocating goes on as ever.
    *
+   * The blocks that the work uses keep their memory until the graph is closed, also when
+   * they are freed or shrunk. A block whose address reaches a kernel as a mere number has
+   * to be named: by its `useOn` of this stream, inside the function.
+   *
    * @example
    * ```ts
    * import { MoonBright } from "@moonbright/moonbright";
@@ -96,9 +100,10 @@ export class Stream {
    */
   capture(work: () => void): Graph {
     this.driverId("capture");
-    const { streams } = this.#owner.allocator;
+    const { streams, graphs } = this.#owner.allocator;
     if (this.#lingering) this.#abandonCapture();
     streams.beginCapture(this.#number);
+    graphs.begin(this.#number);
     try {
       if (work() as unknown instanceof Promise) {
         throw new TypeError(
@@ -106,8 +111,10 @@ export class Stream {
             "before it returns, but it returned a promise",
         );
       }
-      return new Graph(this, streams.endCapture(this.#number));
+      const id = streams.endCapture(this.#number);
+      return new Graph(this, id, graphs.end(this.#number));
     } catch (error) {
+      graphs.drop(graphs.end(this.#number));
       this.#abandonCapture();
       throw error;
     }

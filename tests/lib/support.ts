@@ -48,7 +48,10 @@ export function openGated(
 }
 
 /** An instance over a driver, with `SINGLE_GRANULES`. */
-export function openOver(driver: Driver, options: MoonBrightOptions): MoonBright {
+export function openOver(
+  driver: Driver,
+  options: MoonBrightOptions,
+): MoonBright {
   return new MoonBright(driver, {
     addressSpace: 2 ** 30,
     ...options,
