@@ -1,7 +1,8 @@
 /**
  * Random use of the whole allocator over the model device. Every block holds a tag of
  * its own; kernels that run as late as the device likes write and check it, so that
- * memory handed out too early, or seen through a stale translation, shows.
+ * memory handed out too early, or seen through a stale translation, shows. Graphs write
+ * the blocks that they were captured with again, whatever has become of those.
  *
  * A step is four numbers, read against whatever exists when its turn comes: any list
  * of steps can run, so that a failing one can be cut down to what matters.
@@ -9,6 +10,7 @@
 
 import type { Block } from "../../lib/block.ts";
 import { MoonBrightError, OutOfMemoryError } from "../../lib/errors.ts";
+import type { Graph } from "../../lib/graph.ts";
 import type { Kernel } from "../../lib/kernel.ts";
 import { MoonBright, type MoonBrightOptions } from "../../lib/moonbright.ts";
 import type { Stream } from "../../lib/stream.ts";
@@ -52,9 +54,16 @@ interface TaggedBlock {
   users: Set<Stream>;
 }
 
+/** A graph and what each of its launches writes. */
+interface HeldGraph {
+  graph: Graph;
+  writes: { one: TaggedBlock; tag: number; bytes: number }[];
+}
+
 const LONGEST_KERNEL_NS = 120_000;
 const TAG_STEP = 0x9e3779b1;
 const MOST_BLOCKS = 120;
+const MOST_GRAPHS = 4;
 
 /** Makes the steps that belong to a seed. */
 export function randomSteps(seed: number, count: number): Step[] {
@@ -85,6 +94,7 @@ export class CoherenceWorld {
   readonly #options: WorldOptions;
   readonly #streams: Stream[];
   readonly #blocks: TaggedBlock[] = [];
+  readonly #graphs: HeldGraph[] = [];
   readonly #write: Kernel;
   readonly #check: Kernel;
   #nextTag = 1;
@@ -128,7 +138,10 @@ export class CoherenceWorld {
   run([kind, a, b, c]: Step): void {
     if (kind < 300) this.#alloc(a, b, c);
     else if (kind < 560) this.#free(a, b, c);
-    else if (kind < 650) this.#checkSome(a, b, c);
+    else if (kind < 630) this.#checkSome(a, b, c);
+    else if (kind < 636) this.#capture(a, b, c);
+    else if (kind < 646) this.#relaunch(a, b);
+    else if (kind < 650) this.#closeGraph(a);
     else if (kind < 740) this.#rewrite(a, b, c);
     else if (kind < 790) this.#copyThroughHost(a, b, c);
     else if (kind < 880) this.#resize(a, b, c);
@@ -160,13 +173,14 @@ export class CoherenceWorld {
   /** Frees everything, trims and closes, with nothing left over. */
   finish(): void {
     while (this.#blocks.length > 0) this.#free(0, 0, 1);
+    while (this.#graphs.length > 0) this.#closeGraph(0);
     this.mb.synchronize();
     this.assertSound();
     while (this.#streams.length > 1) this.#closeStream(0);
     this.mb.trim();
     this.assertSound();
     const { live, mapped, pending, retired, anchor } = this.mb.stats();
-    const { extents, mappings, streams } = this.model.live();
+    const { extents, mappings, streams, graphs } = this.model.live();
     const anchors = anchor > 0 ? 1 : 0;
     const left = JSON.stringify({
       live,
@@ -174,6 +188,7 @@ export class CoherenceWorld {
       pending,
       retired,
       streams,
+      graphs,
       extents: extents - anchors,
       mappings: mappings - anchors,
     });
@@ -327,7 +342,10 @@ export class CoherenceWorld {
     const index = 1 + a % (this.#streams.length - 1);
     const [stream] = this.#streams.splice(index, 1);
     stream!.close();
-    for (const one of this.#blocks) {
+    // Those that were freed may still be written by graphs.
+    const written = this.#graphs.flatMap(({ writes }) => writes);
+    const known = [...this.#blocks, ...written.map(({ one }) => one)];
+    for (const one of new Set(known)) {
       if (one.own === stream) {
         one.own = this.mb.defaultStream;
         // Nothing of a closed stream is left to wait for.
@@ -337,6 +355,95 @@ export class CoherenceWorld {
       one.readers.delete(stream!);
       one.users.delete(stream!);
     }
+  }
+
+  /** Captures writes of blocks, and of one that is gone when the capture ends. */
+  #capture(a: number, b: number, c: number): void {
+    if (this.#streams.length < 2 || this.#graphs.length >= MOST_GRAPHS) return;
+    const stream = this.#streams[1 + a % (this.#streams.length - 1)]!;
+    const writes: HeldGraph["writes"] = [];
+    const write = (one: TaggedBlock) => {
+      if (writes.some((other) => other.one === one)) return;
+      const [tag, bytes] = [this.#newTag(), one.block.size];
+      this.#launch(this.#write, one.block, bytes, tag, stream, c + bytes);
+      this.#launch(this.#check, one.block, bytes, tag, stream, c);
+      writes.push({ one, tag, bytes });
+    };
+    const graph = stream.capture(() => {
+      const usable = this.#blocks.filter(({ own, users }) =>
+        own === stream || users.has(stream)
+      );
+      for (let count = c % 4; count > 0 && usable.length > 0; count--) {
+        const one = this.#pick(b * count, usable);
+        try {
+          write(one);
+        } catch (error) {
+          // It has grown since: a capture can't wait for what it grew over.
+          if (!(error instanceof RangeError)) throw error;
+        }
+      }
+      this.#writePassing(stream, a, c, write);
+      if (b % 5 === 0) this.mb.trim({ wait: false });
+      if (b % 7 === 0) this.mb.flush();
+    });
+    this.#graphs.push({ graph, writes });
+  }
+
+  /** Has a capture write a block that is freed before the capture ends. */
+  #writePassing(
+    stream: Stream,
+    a: number,
+    c: number,
+    write: (one: TaggedBlock) => void,
+  ): void {
+    if (c % 3 > 0) return;
+    let block: Block;
+    try {
+      block = this.mb.alloc(1 + a % (3 * GRANULE), { stream });
+    } catch (error) {
+      // What the captured stream can't wait for is not to be had.
+      if (!(error instanceof MoonBrightError)) throw error;
+      return;
+    }
+    write({
+      block,
+      tag: 0,
+      tagged: 0,
+      maxSize: 0,
+      own: stream,
+      writer: stream,
+      readers: new Set(),
+      users: new Set(),
+    });
+    block.free();
+  }
+
+  /** Launches a graph: its blocks are written again, freed or not. */
+  #relaunch(a: number, b: number): void {
+    const held = this.#pick(a, this.#graphs);
+    if (!held) return;
+    const stream = this.#pick(b, this.#streams);
+    // The allocator has no part in this order: a graph's user sees to it.
+    for (const { one } of held.writes) {
+      for (const other of new Set([one.own, one.writer, ...one.readers])) {
+        if (other !== stream) stream.wait(other.record());
+      }
+    }
+    held.graph.launch(stream);
+    for (const { one, tag, bytes } of held.writes) {
+      one.tag = tag;
+      one.writer = stream;
+      one.readers.clear();
+      if (one.block.live) one.tagged = Math.min(bytes, one.block.size);
+    }
+    // What it leaves must wait for the launch, which nobody has waited for yet.
+    if (b % 3 === 0) this.#closeGraph(a);
+  }
+
+  #closeGraph(a: number): void {
+    if (this.#graphs.length === 0) return;
+    const [held] = this.#graphs.splice(a % this.#graphs.length, 1);
+    held!.graph.close();
   }
 
   #setBudget(a: number): void {
@@ -350,22 +457,29 @@ export class CoherenceWorld {
     this.#orderWrite(one, stream, c);
     one.tag = this.#newTag();
     one.tagged = one.block.size;
-    this.#launch(this.#write, one, stream, c);
+    this.#launch(this.#write, one.block, one.tagged, one.tag, stream, c);
     this.#noteUse(one, stream, true);
   }
 
   #checkTag(one: TaggedBlock, stream: Stream, c: number): void {
     this.#orderRead(one, stream, c);
-    this.#launch(this.#check, one, stream, c);
+    this.#launch(this.#check, one.block, one.tagged, one.tag, stream, c);
     this.#noteUse(one, stream, false);
   }
 
-  #launch(kernel: Kernel, one: TaggedBlock, stream: Stream, c: number): void {
+  #launch(
+    kernel: Kernel,
+    block: Block,
+    bytes: number,
+    tag: number,
+    stream: Stream,
+    c: number,
+  ): void {
     const durationNs = c % 5 === 0 ? c * 7919 % LONGEST_KERNEL_NS : 1;
     kernel.launch({ grid: [1], block: [1], stream }, [
-      one.block,
-      { u64: one.tagged },
-      { u64: one.tag },
+      block,
+      { u64: bytes },
+      { u64: tag },
       { f64: durationNs },
     ]);
   }
@@ -419,7 +533,8 @@ export class CoherenceWorld {
       return this.#assertStillRefused(error, size, maxSize);
     }
     if (!(error instanceof OutOfMemoryError)) throw error;
-    const { requested, mapped, budget, deviceFree, pending } = error.details;
+    const { requested, mapped, budget, deviceFree } = error.details;
+    const pending = error.details.pending - error.details.captured;
     const bytes = Math.ceil(requested / GRANULE) * GRANULE;
     const room = Math.min(budget - mapped, deviceFree);
     if (pending > 0 || room >= bytes) {
