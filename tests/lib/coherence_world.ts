@@ -16,11 +16,8 @@ import { MoonBright, type MoonBrightOptions } from "../../lib/moonbright.ts";
 import type { Stream } from "../../lib/stream.ts";
 import { modelImage } from "../model/kernels.ts";
 import { ModelDriver, type ModelOptions } from "../model/model_driver.ts";
-import { Random } from "../model/random.ts";
+import type { Step, World } from "./random_walk.ts";
 import { GRANULE } from "./support.ts";
-
-/** A step: what to do, and three numbers that choose with what. */
-export type Step = readonly [kind: number, a: number, b: number, c: number];
 
 /** One way to set the allocator and the device up. */
 export interface WorldOptions {
@@ -36,9 +33,13 @@ export interface WorldOptions {
   scarceAddresses?: boolean;
   /** Most streams open at once, without the default stream. */
   mostStreams: number;
+  /** Breaks the allocator on purpose, before its first use. */
+  sabotage?(mb: MoonBright): void;
 }
 
 interface TaggedBlock {
+  /** Its number in the story. */
+  number: number;
   block: Block;
   tag: number;
   /** Bytes from the first on that hold the tag. */
@@ -56,6 +57,7 @@ interface TaggedBlock {
 
 /** A graph and what each of its launches writes. */
 interface HeldGraph {
+  number: number;
   graph: Graph;
   writes: { one: TaggedBlock; tag: number; bytes: number }[];
 }
@@ -65,24 +67,13 @@ const TAG_STEP = 0x9e3779b1;
 const MOST_BLOCKS = 120;
 const MOST_GRAPHS = 4;
 
-/** Makes the steps that belong to a seed. */
-export function randomSteps(seed: number, count: number): Step[] {
-  const random = new Random(seed);
-  return Array.from({ length: count }, (): Step => [
-    random.below(1000),
-    random.below(2 ** 16),
-    random.below(2 ** 16),
-    random.below(2 ** 16),
-  ]);
-}
-
 /** The word that a granule of a block with this tag is filled with. */
 function wordOf(tag: number, granule: number): number {
   return (tag + Math.imul(granule, TAG_STEP)) >>> 0;
 }
 
 /** Runs steps against one instance. */
-export class CoherenceWorld {
+export class CoherenceWorld implements World {
   readonly model: ModelDriver;
   readonly mb: MoonBright;
   /** What a check has found that was not there. */
@@ -91,6 +82,8 @@ export class CoherenceWorld {
   refused = 0;
   /** Checks that kernels have finished. */
   checked = 0;
+  /** What the steps did, a line each, if that is told. */
+  readonly story: string[] = [];
   readonly #options: WorldOptions;
   readonly #streams: Stream[];
   readonly #blocks: TaggedBlock[] = [];
@@ -98,10 +91,14 @@ export class CoherenceWorld {
   readonly #write: Kernel;
   readonly #check: Kernel;
   #nextTag = 1;
+  #nextNumber = 1;
+
+  readonly #telling: boolean;
 
   /** A fresh device and an instance over it. */
-  constructor(options: WorldOptions, seed: number) {
+  constructor(options: WorldOptions, seed: number, telling = false) {
     this.#options = options;
+    this.#telling = telling;
     this.model = new ModelDriver({
       granularity: GRANULE,
       seed,
@@ -109,6 +106,7 @@ export class CoherenceWorld {
     });
     this.model.info.backend = options.backend ?? "model";
     this.mb = new MoonBright(this.model, options.allocator);
+    options.sabotage?.(this.mb);
     this.#streams = [this.mb.defaultStream];
     const durationNs = (args: DataView) => args.getFloat64(24, true);
     this.model.registerKernel("world_write", {
@@ -145,15 +143,23 @@ export class CoherenceWorld {
     else if (kind < 740) this.#rewrite(a, b, c);
     else if (kind < 790) this.#copyThroughHost(a, b, c);
     else if (kind < 880) this.#resize(a, b, c);
-    else if (kind < 940) this.model.step(a % 24);
+    else if (kind < 940) this.#letRun(a % 24);
     else if (kind < 960) this.#prefetch(a, b);
-    else if (kind < 966) this.mb.flush({ wait: a % 2 === 0 });
-    else if (kind < 972) this.mb.trim({ wait: a % 2 === 0 });
+    else if (kind < 966) this.#flush(a % 2 === 0);
+    else if (kind < 972) this.#trim(a % 2 === 0);
     else if (kind < 982) this.#openStream();
     else if (kind < 990) this.#closeStream(a);
     else if (kind < 994) this.#setBudget(a);
-    else if (kind < 997) this.#pick(a, this.#streams).synchronize();
+    else if (kind < 997) this.#synchronize(this.#pick(a, this.#streams));
     else this.#freeMany(a);
+  }
+
+  get suspicious(): boolean {
+    return this.damage.length > 0;
+  }
+
+  [Symbol.dispose](): void {
+    this.mb.close();
   }
 
   /** Throws if the tables contradict each other or a check has failed. */
@@ -217,6 +223,7 @@ export class CoherenceWorld {
       throw new Error(`asked for ${size} bytes, got ${block.size}`);
     }
     const tagged: TaggedBlock = {
+      number: this.#nextNumber++,
       block,
       tag: 0,
       tagged: 0,
@@ -227,6 +234,11 @@ export class CoherenceWorld {
       users: new Set(),
     };
     this.#blocks.push(tagged);
+    this.#tell(() =>
+      `alloc block ${tagged.number}: ${size} bytes at ${
+        hex(block.address)
+      } on ${nameOf(own)}${maxSize > 0 ? `, maxSize ${maxSize}` : ""}`
+    );
     this.#writeTag(tagged, own, c);
   }
 
@@ -240,6 +252,9 @@ export class CoherenceWorld {
     if (last && one.users.size === 0 && last !== one.own) {
       last.wait(one.own.record());
     }
+    this.#tell(() =>
+      `free block ${one.number}${last ? ` on ${nameOf(last)}` : ""}`
+    );
     one.block.free(last);
     if (one.block.live) throw new Error("a freed block is live");
   }
@@ -264,6 +279,11 @@ export class CoherenceWorld {
     if (!one) return;
     const stream = this.#pick(b, this.#streams);
     const options = stream === one.own && b % 2 === 0 ? {} : { stream };
+    this.#tell(() =>
+      `${c % 3 === 0 ? "read" : "write"} block ${one.number} by the host on ${
+        nameOf(stream)
+      }`
+    );
     if (c % 3 === 0) {
       this.#orderRead(one, stream, c);
       const bytes = one.block.read(one.tagged, options);
@@ -299,6 +319,9 @@ export class CoherenceWorld {
       : SIZE_LIMITS[c % SIZE_LIMITS.length]!;
     const size = 1 + b % limit;
     const { address, size: before } = one.block;
+    this.#tell(() =>
+      `resize block ${one.number} from ${before} to ${size} bytes`
+    );
     try {
       one.block.resize(size);
     } catch (error) {
@@ -334,13 +357,16 @@ export class CoherenceWorld {
 
   #openStream(): void {
     if (this.#streams.length > this.#options.mostStreams) return;
-    this.#streams.push(this.mb.createStream());
+    const stream = this.mb.createStream();
+    this.#streams.push(stream);
+    this.#tell(() => `open ${nameOf(stream)}`);
   }
 
   #closeStream(a: number): void {
     if (this.#streams.length < 2) return;
     const index = 1 + a % (this.#streams.length - 1);
     const [stream] = this.#streams.splice(index, 1);
+    this.#tell(() => `close ${nameOf(stream!)}`);
     stream!.close();
     // Those that were freed may still be written by graphs.
     const written = this.#graphs.flatMap(({ writes }) => writes);
@@ -362,12 +388,15 @@ export class CoherenceWorld {
     if (this.#streams.length < 2 || this.#graphs.length >= MOST_GRAPHS) return;
     const stream = this.#streams[1 + a % (this.#streams.length - 1)]!;
     const writes: HeldGraph["writes"] = [];
+    const number = this.#nextNumber++;
+    this.#tell(() => `capture graph ${number} on ${nameOf(stream)}`);
     const write = (one: TaggedBlock) => {
       if (writes.some((other) => other.one === one)) return;
       const [tag, bytes] = [this.#newTag(), one.block.size];
       this.#launch(this.#write, one.block, bytes, tag, stream, c + bytes);
       this.#launch(this.#check, one.block, bytes, tag, stream, c);
       writes.push({ one, tag, bytes });
+      this.#tell(() => `inside: write and check block ${one.number}`);
     };
     const graph = stream.capture(() => {
       const usable = this.#blocks.filter(({ own, users }) =>
@@ -386,7 +415,7 @@ export class CoherenceWorld {
       if (b % 5 === 0) this.mb.trim({ wait: false });
       if (b % 7 === 0) this.mb.flush();
     });
-    this.#graphs.push({ graph, writes });
+    this.#graphs.push({ number, graph, writes });
   }
 
   /** Has a capture write a block that is freed before the capture ends. */
@@ -405,7 +434,10 @@ export class CoherenceWorld {
       if (!(error instanceof MoonBrightError)) throw error;
       return;
     }
+    const number = this.#nextNumber++;
+    this.#tell(() => `inside: alloc block ${number}, write and free it`);
     write({
+      number,
       block,
       tag: 0,
       tagged: 0,
@@ -429,6 +461,7 @@ export class CoherenceWorld {
         if (other !== stream) stream.wait(other.record());
       }
     }
+    this.#tell(() => `launch graph ${held.number} on ${nameOf(stream)}`);
     held.graph.launch(stream);
     for (const { one, tag, bytes } of held.writes) {
       one.tag = tag;
@@ -443,6 +476,7 @@ export class CoherenceWorld {
   #closeGraph(a: number): void {
     if (this.#graphs.length === 0) return;
     const [held] = this.#graphs.splice(a % this.#graphs.length, 1);
+    this.#tell(() => `close graph ${held!.number}`);
     held!.graph.close();
   }
 
@@ -450,10 +484,12 @@ export class CoherenceWorld {
     const { budget } = this.#options.allocator;
     if (budget !== undefined) {
       this.mb.budget = a % 3 === 0 ? Math.floor(budget / 2) : budget;
+      this.#tell(() => `set the budget to ${this.mb.budget}`);
     }
   }
 
   #writeTag(one: TaggedBlock, stream: Stream, c: number): void {
+    this.#tell(() => `write block ${one.number} on ${nameOf(stream)}`);
     this.#orderWrite(one, stream, c);
     one.tag = this.#newTag();
     one.tagged = one.block.size;
@@ -462,6 +498,7 @@ export class CoherenceWorld {
   }
 
   #checkTag(one: TaggedBlock, stream: Stream, c: number): void {
+    this.#tell(() => `check block ${one.number} on ${nameOf(stream)}`);
     this.#orderRead(one, stream, c);
     this.#launch(this.#check, one.block, one.tagged, one.tag, stream, c);
     this.#noteUse(one, stream, false);
@@ -557,12 +594,44 @@ export class CoherenceWorld {
     throw new Error(`refused without need: ${cause.message}`, { cause });
   }
 
+  #flush(wait: boolean): void {
+    this.#tell(() => `flush${wait ? ", waiting" : ""}`);
+    this.mb.flush({ wait });
+  }
+
+  #trim(wait: boolean): void {
+    this.#tell(() => `trim${wait ? ", waiting" : ""}`);
+    this.mb.trim({ wait });
+  }
+
+  #synchronize(stream: Stream): void {
+    this.#tell(() => `synchronize ${nameOf(stream)}`);
+    stream.synchronize();
+  }
+
+  #letRun(steps: number): void {
+    this.#tell(() => `let up to ${steps} operations run`);
+    this.model.step(steps);
+  }
+
+  #tell(line: () => string): void {
+    if (this.#telling) this.story.push(line());
+  }
+
   #pick<Item>(a: number, items: readonly Item[]): Item {
     return items[a % items.length]!;
   }
 }
 
 const SIZE_LIMITS = [600, 2048, GRANULE, 3 * GRANULE, 8 * GRANULE, 2 ** 14];
+
+function nameOf(stream: Stream): string {
+  return `stream ${stream.number}`;
+}
+
+function hex(address: number): string {
+  return `0x${address.toString(16)}`;
+}
 
 function argumentsOf(args: DataView): [number, number, number] {
   return [0, 8, 16].map((at) => Number(args.getBigUint64(at, true))) as [
