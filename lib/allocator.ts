@@ -17,6 +17,7 @@ import type { Driver } from "./driver.ts";
 import { InvalidBlockError } from "./errors.ts";
 import { Extents } from "./extents.ts";
 import { FlushQueue } from "./flush.ts";
+import { GraphHolds } from "./graph_holds.ts";
 import { Growables } from "./growables.ts";
 import { hasFlag, Heap, isLive } from "./heap.ts";
 import { Mapper } from "./mapper.ts";
@@ -85,6 +86,8 @@ export class Allocator {
   readonly flushQueue: FlushQueue;
   /** Blocks freed while other streams still used them. */
   readonly pending: PendingFrees;
+  /** Blocks that graphs use. */
+  readonly graphs: GraphHolds;
   /** Blocks with room to grow behind them. */
   readonly growables: Growables = new Growables();
   /** Counters. */
@@ -133,7 +136,7 @@ export class Allocator {
       granularity,
       options.freshAddresses,
     );
-    this.anchorBytes = profile.anchored ? dropAnchor(driver, this.arena) : 0;
+    this.anchorBytes = profile.anchored ? anchor(driver, this.arena) : 0;
     this.extents = new Extents(this.arena.base, granularity);
     this.streams = new Streams(driver);
     this.heap = new Heap(this.extents, this.streams, granularity);
@@ -146,6 +149,7 @@ export class Allocator {
       this.mapper,
     );
     this.pending = new PendingFrees(this);
+    this.graphs = new GraphHolds(this.blocks);
   }
 
   /**
@@ -226,13 +230,28 @@ export class Allocator {
 
   /**
    * Notes that work on `stream` uses a live block: the stream waits for the block's own
-   * on the device, and the block's free will wait for it.
+   * on the device, and the block's free will wait for it. While the stream is capturing,
+   * the graph will hold the block.
    */
   useOn(id: number, stream: number): void {
     const own = this.blocks.stream[id]!;
-    if (stream === own || this.pending.isUser(id, stream)) return;
-    this.streams.join(stream, own);
-    this.pending.use(id, stream);
+    if (stream !== own && !this.pending.isUser(id, stream)) {
+      this.streams.join(stream, own);
+      this.pending.use(id, stream);
+    }
+    if (this.streams.clocks[stream]!.capturing) this.graphs.note(stream, id);
+  }
+
+  /**
+   * Lets go of the blocks of a graph that is gone; its launches used them until, by
+   * stream, the epochs given.
+   */
+  dropGraph(
+    ids: ReadonlySet<number>,
+    launches: ReadonlyMap<number, number>,
+  ): void {
+    this.pending.usedUntil(ids, launches);
+    this.graphs.drop(ids);
   }
 
   /** Starts all counts anew; nothing may be live. */
@@ -322,14 +341,29 @@ export class Allocator {
   #freeFlagged(id: number, stream: number): void {
     const { blocks } = this;
     // First, since recording events can fail and must then have changed nothing.
-    const shared = hasFlag(blocks, id, BlockFlag.SHARED);
-    if (shared) this.pending.add(id, stream);
+    const deferred = hasFlag(blocks, id, BlockFlag.SHARED) ||
+      hasFlag(blocks, id, BlockFlag.CAPTURED);
+    if (deferred) this.pending.add(id, stream);
     if (hasFlag(blocks, id, BlockFlag.NAMED)) this.names.delete(id);
     if (hasFlag(blocks, id, BlockFlag.GROWABLE)) {
       const end = blocks.address[id]! + blocks.size[id]!;
       this.flushQueue.abandon(end, this.growables.remove(id) - end);
     }
-    if (!shared) this.heap.release(id, stream);
+    if (!deferred) this.heap.release(id, stream);
+  }
+}
+
+/** Drops the anchor; the arena is given back if that fails. */
+function anchor(driver: Driver, arena: Arena): number {
+  try {
+    return dropAnchor(driver, arena);
+  } catch (error) {
+    try {
+      driver.unreserve(arena.base);
+    } catch {
+      // A device that refuses this too has a better reason in the first error.
+    }
+    throw error;
   }
 }
 

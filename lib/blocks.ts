@@ -19,7 +19,7 @@ export const BlockState = {
   FREE: 1,
   /** Owned by the program. */
   LIVE: 2,
-  /** Freed, but other streams have not passed yet: in no index. */
+  /** Freed, but other streams have not passed yet, or graphs may use it: in no index. */
   PENDING: 3,
 } as const;
 
@@ -31,6 +31,8 @@ export const BlockFlag = {
   SHARED: 2,
   /** Lies alone in a stretch of addresses that it may grow into. */
   GROWABLE: 4,
+  /** Is used by captured work: keeps its memory until the graph is gone. */
+  CAPTURED: 8,
 } as const;
 
 /** Value of {@linkcode Blocks.whole} before it is worked out. */

@@ -13,7 +13,8 @@ import { backRange } from "./slow_path.ts";
 
 /**
  * Resizes a live block in place to `requested` bytes (at least 1). Growing maps more
- * behind the same address; shrinking makes whatever is no longer used free at once.
+ * behind the same address; shrinking makes whatever is no longer used free at once,
+ * unless a graph uses the block.
  *
  * @throws {MoonBrightError} code `cannot-grow` if something else lies behind the block
  * @throws {OutOfMemoryError} if there is room but no memory
@@ -40,7 +41,7 @@ export function resizeBlock(
       );
     }
     a.pending.grown(id);
-  } else if (size < before) {
+  } else if (size < before && !hasFlag(blocks, id, BlockFlag.CAPTURED)) {
     orderSharedUses(a, id);
     if (growable) shrinkGrowable(a, id, size);
     else a.heap.release(a.heap.cut(id, size), blocks.stream[id]!);

@@ -336,6 +336,7 @@ export function outOfMemory(
     // The figures are a help, never a second failure.
   }
   if (a.watcher !== undefined) a.watcher.refused(requested, deviceFree, stream);
+  const captured = a.pending.capturedBytes;
   const device = `${driver.info.backend}:${driver.info.ordinal}`;
   const budget = a.budget === Infinity ? "none" : formatSize(a.budget);
   return new OutOfMemoryError(
@@ -344,8 +345,8 @@ export function outOfMemory(
       formatSize(counters.live)
     }, free ${formatSize(free)} (largest piece ${formatSize(largestFree)}, ${
       formatSize(stitchable)
-    } in wholly free extents), pending ${
-      formatSize(counters.pending)
+    } in wholly free extents), pending ${formatSize(counters.pending)}${
+      captured > 0 ? ` (${formatSize(captured)} used by open graphs)` : ""
     }, mapped ${
       formatSize(extents.totalBytes)
     }, budget ${budget}, free on the device ${
@@ -358,6 +359,7 @@ export function outOfMemory(
       largestFree,
       stitchable,
       pending: counters.pending,
+      captured,
       mapped: extents.totalBytes,
       budget: a.budget,
       deviceFree,
