@@ -21,6 +21,8 @@ export const BlockState = {
   LIVE: 2,
   /** Freed, but other streams have not passed yet: in no index. */
   PENDING: 3,
+  /** Mapped before a block that is to end where its extents end: owned by nobody. */
+  PADDING: 4,
 } as const;
 
 /** Bits of {@linkcode Blocks.flags}. */
@@ -31,6 +33,10 @@ export const BlockFlag = {
   SHARED: 2,
   /** Lies alone in a stretch of addresses that it may grow into. */
   GROWABLE: 4,
+  /** Is watched: see debug/watch.ts. */
+  WATCHED: 8,
+  /** Was handed out zeroed, and stays so where it grows. */
+  ZEROED: 16,
 } as const;
 
 /** Value of {@linkcode Blocks.whole} before it is worked out. */

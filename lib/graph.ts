@@ -46,6 +46,7 @@ export class Graph {
     this.#owner.assertOpen("launch");
     if (!this.#open) throw new ClosedError("launch", "the graph");
     this.#owner.streamNumber(stream, "launch");
+    this.#owner.allocator.watch?.beforeLaunch();
     this.#owner.driver.launchGraph(this.#id, stream.driverId("launch"));
   }
 

@@ -68,6 +68,11 @@ export class PendingFrees {
     if (users) { for (const stream of users.keys()) users.set(stream, false); }
   }
 
+  /** Forgets the streams noted for a block. */
+  forgetBlock(id: number): void {
+    this.#users.delete(id);
+  }
+
   /**
    * Defers the free of a live block, last used on `stream` and on the streams noted.
    *

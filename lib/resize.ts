@@ -10,6 +10,7 @@ import { MoonBrightError } from "./errors.ts";
 import { hasFlag } from "./heap.ts";
 import { BLOCK_ALIGNMENT, formatSize, roundUp } from "./sizes.ts";
 import { backRange } from "./slow_path.ts";
+import { zeroFrom } from "./zero.ts";
 
 /**
  * Resizes a live block in place to `requested` bytes (at least 1). Growing maps more
@@ -23,11 +24,18 @@ export function resizeBlock(
   id: number,
   requested: number,
 ): void {
-  const { blocks, counters } = a;
+  const { blocks, counters, watch } = a;
+  watch?.beforeResize(id);
   const growable = hasFlag(blocks, id, BlockFlag.GROWABLE);
-  const unit = growable ? a.driver.info.granularity : BLOCK_ALIGNMENT;
-  const size = roundUp(requested, unit);
+  const size = growable
+    ? roundUp(requested, a.driver.info.granularity)
+    : watch?.capacityFor(requested) ?? roundUp(requested, BLOCK_ALIGNMENT);
   const before = blocks.size[id]!;
+  const requestedBefore = blocks.requested[id]!;
+  const zeroes = requested > requestedBefore &&
+    hasFlag(blocks, id, BlockFlag.ZEROED);
+  // Before anything changes, since a stream that is capturing can't be waited for.
+  if (size < before || zeroes || watch?.marks(id)) orderSharedUses(a, id);
   if (size > before) {
     if (growable) growInto(a, id, size, requested);
     else if (!a.heap.widen(id, size) && !extendTop(a, id, size, requested)) {
@@ -41,15 +49,22 @@ export function resizeBlock(
     }
     a.pending.grown(id);
   } else if (size < before) {
-    orderSharedUses(a, id);
     if (growable) shrinkGrowable(a, id, size);
-    else a.heap.release(a.heap.cut(id, size), blocks.stream[id]!);
+    // A quarantined block's end would otherwise serve others.
+    else if (!watch?.quarantine) {
+      a.heap.release(a.heap.cut(id, size), blocks.stream[id]!);
+    }
   }
   counters.live += blocks.size[id]! - before;
   counters.requested += requested - blocks.requested[id]!;
   counters.peakLive = Math.max(counters.peakLive, counters.live);
   blocks.requested[id] = requested;
   blocks.whole[id] = WHOLE_UNKNOWN;
+  if (zeroes) {
+    zeroFrom(a, id, requestedBefore);
+    a.pending.grown(id);
+  }
+  watch?.resized(id);
 }
 
 /** Makes the block's stream wait for the others that used it, so that its order covers theirs. */

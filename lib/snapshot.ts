@@ -7,6 +7,7 @@
 import type { Allocator } from "./allocator.ts";
 import { BlockState } from "./blocks.ts";
 import type { DeviceInfo } from "./driver.ts";
+import type { BlockStory } from "./debug/history.ts";
 import type { CallCount, CallKind } from "./mapper.ts";
 import type { Stats } from "./stats.ts";
 
@@ -56,6 +57,8 @@ export interface Snapshot {
   blocks: BlockSnapshot[];
   /** Mappings no longer wanted but still installed. */
   retired: { address: number; size: number; stream: number }[];
+  /** With `debug: "quarantine"`: the freed blocks that are remembered, the oldest first. */
+  quarantined?: BlockStory[];
 }
 
 const STATES: Record<number, BlockSnapshot["state"]> = {
@@ -145,6 +148,9 @@ export function takeSnapshot(a: Allocator): Snapshot {
   snapshot.blocks.sort((x, y) => x.address - y.address);
   for (const { address, size, stream } of a.flushQueue.mappings()) {
     snapshot.retired.push({ address, size, stream });
+  }
+  if (a.watch?.quarantine) {
+    snapshot.quarantined = [...a.watch.history.freedBlocks()];
   }
   return snapshot;
 }
