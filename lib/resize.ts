@@ -56,14 +56,15 @@ export function resizeBlock(
     }
   }
   counters.live += blocks.size[id]! - before;
-  counters.requested += requested - blocks.requested[id]!;
   counters.peakLive = Math.max(counters.peakLive, counters.live);
-  blocks.requested[id] = requested;
   blocks.whole[id] = WHOLE_UNKNOWN;
   if (zeroes) {
+    // Before the program sees them: if this fails, it never does.
     zeroFrom(a, id, requestedBefore);
     a.pending.grown(id);
   }
+  counters.requested += requested - requestedBefore;
+  blocks.requested[id] = requested;
   watch?.resized(id);
 }
 

@@ -167,6 +167,7 @@ export class Quarantine {
         a.blocks.state[padding] = BlockState.PADDING;
       }
     }
+    a.blocks.flags[id]! |= BlockFlag.WATCHED;
     const end = start + room + 2 * this.#guard;
     this.#stretches.set(id, { start, end, padding });
     return id;

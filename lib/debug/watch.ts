@@ -108,13 +108,17 @@ export class Watch {
   }
 
   /**
-   * Checks the canaries of all live blocks, after all work so far.
+   * Checks the canaries of all live blocks, after all work so far of streams that are not
+   * capturing: who overruns a block may have been given another one.
    *
    * @throws {CanaryError} if any were overwritten
    */
   checkCanaries(): void {
     if (!this.#canaries) return;
-    const { blocks } = this.#allocator;
+    const { blocks, streams } = this.#allocator;
+    for (const [stream, { open, capturing }] of streams.clocks.entries()) {
+      if (open && !capturing) streams.synchronize(stream);
+    }
     const damaged: CanaryDamage[] = [];
     for (const id of this.#canaries.armed()) {
       const damage = this.#canaries.check(id, blocks.stream[id]!);
