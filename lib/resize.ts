@@ -24,8 +24,17 @@ export function resizeBlock(
   id: number,
   requested: number,
 ): void {
+  a.watch?.beforeResize(id);
+  try {
+    changeSize(a, id, requested);
+  } finally {
+    // Also of a resize that failed half-way: the block may have more set aside for it.
+    a.watch?.resized(id);
+  }
+}
+
+function changeSize(a: Allocator, id: number, requested: number): void {
   const { blocks, counters, watch } = a;
-  watch?.beforeResize(id);
   const growable = hasFlag(blocks, id, BlockFlag.GROWABLE);
   const size = growable
     ? roundUp(requested, a.driver.info.granularity)
@@ -65,7 +74,6 @@ export function resizeBlock(
   }
   counters.requested += requested - requestedBefore;
   blocks.requested[id] = requested;
-  watch?.resized(id);
 }
 
 /** Makes the block's stream wait for the others that used it, so that its order covers theirs. */

@@ -85,7 +85,7 @@ export class Watch {
   }
 
   /**
-   * Comes after a live block was resized.
+   * Comes after a live block was resized, or was not after all.
    *
    * @throws {DriverError} if its canaries can't be written
    */
