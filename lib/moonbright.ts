@@ -317,18 +317,19 @@ export class MoonBright {
       ? 0
       : this.streamNumber(options.stream, "alloc");
     if (requested === 0) return new Block(this, 0, 0);
-    const id = this.#take(requested, options.maxSize, stream);
+    const id = options.maxSize === undefined && allocator.watch === undefined
+      ? allocator.allocate(
+        requested,
+        roundUp(requested, BLOCK_ALIGNMENT),
+        stream,
+      )
+      : this.#take(requested, options.maxSize, stream);
     if (options.name !== undefined) {
       allocator.names.set(id, options.name);
       allocator.blocks.flags[id]! |= BlockFlag.NAMED;
     }
-    try {
-      if (options.zero ?? this.#zero) zeroBlock(allocator, id);
-      allocator.watch?.allocated(id, options.name);
-    } catch (error) {
-      this.#takeBack(id);
-      throw error;
-    }
+    const zero = options.zero ?? this.#zero;
+    if (zero || allocator.watch !== undefined) this.#prepare(id, zero, options);
     const block = new Block(this, id, allocator.blocks.generation[id]!);
     if (this.#leaks) {
       this.#leaks.register(block, options.name ?? `${requested} bytes`);
@@ -336,6 +337,7 @@ export class MoonBright {
     return block;
   }
 
+  /** Takes a block that can grow, is watched, or both. */
   #take(
     requested: number,
     maxSize: number | bigint | undefined,
@@ -343,7 +345,7 @@ export class MoonBright {
   ): number {
     const { allocator } = this;
     const { granularity } = this.device;
-    const { quarantine } = allocator.watch ?? {};
+    const { watch } = allocator;
     const most = maxSize === undefined
       ? undefined
       : checkBytes(maxSize, "maxSize", MAX_BLOCK_BYTES);
@@ -352,7 +354,8 @@ export class MoonBright {
         `Cannot use maxSize: ${most} is less than the size, ${requested} bytes`,
       );
     }
-    if (quarantine) {
+    if (watch?.quarantine) {
+      const { quarantine } = watch;
       return allocator.allocateForQuarantine(
         quarantine,
         requested,
@@ -360,17 +363,28 @@ export class MoonBright {
         stream,
       );
     }
-    if (most === undefined) {
-      const size = allocator.watch?.capacityFor(requested) ??
-        roundUp(requested, BLOCK_ALIGNMENT);
-      return allocator.allocate(requested, size, stream);
+    if (most !== undefined) {
+      return allocator.allocateGrowable(
+        requested,
+        roundUp(requested, granularity),
+        roundUp(most, granularity),
+        stream,
+      );
     }
-    return allocator.allocateGrowable(
-      requested,
-      roundUp(requested, granularity),
-      roundUp(most, granularity),
-      stream,
-    );
+    const size = watch?.capacityFor(requested) ??
+      roundUp(requested, BLOCK_ALIGNMENT);
+    return allocator.allocate(requested, size, stream);
+  }
+
+  /** Makes a block what its options say before anyone sees it. */
+  #prepare(id: number, zero: boolean, options: AllocOptions): void {
+    try {
+      if (zero) zeroBlock(this.allocator, id);
+      this.allocator.watch?.allocated(id, options.name);
+    } catch (error) {
+      this.#takeBack(id);
+      throw error;
+    }
   }
 
   /** Frees a block that could not be prepared; why matters more than how that goes. */
