@@ -16,6 +16,7 @@ export type ErrorCode =
   | "library-mismatch"
   | "no-compiler"
   | "permission"
+  | "untrusted"
   | "no-device"
   | "unsupported"
   | "lost"
