@@ -21,6 +21,8 @@ export const BlockState = {
   LIVE: 2,
   /** Freed, but other streams have not passed yet, or graphs may use it: in no index. */
   PENDING: 3,
+  /** Mapped before a block that is to end where its extents end: owned by nobody. */
+  PADDING: 4,
 } as const;
 
 /** Bits of {@linkcode Blocks.flags}. */
@@ -33,6 +35,10 @@ export const BlockFlag = {
   GROWABLE: 4,
   /** Is used by captured work: keeps its memory until the graph is gone. */
   CAPTURED: 8,
+  /** Is watched: see debug/watch.ts. */
+  WATCHED: 16,
+  /** Was handed out zeroed, and stays so where it grows. */
+  ZEROED: 32,
 } as const;
 
 /** Value of {@linkcode Blocks.whole} before it is worked out. */

@@ -54,6 +54,7 @@ export class Graph {
     this.#owner.assertOpen("launch");
     if (!this.#open) throw new ClosedError("launch", "the graph");
     const number = this.#owner.streamNumber(stream, "launch");
+    this.#owner.allocator.watch?.beforeLaunch();
     const { recorded } = this.#owner.allocator.streams.clocks[number]!;
     this.#launches.set(number, recorded);
     this.#owner.driver.launchGraph(this.#id, stream.driverId("launch"));

@@ -104,6 +104,11 @@ export class PendingFrees {
     }
   }
 
+  /** Forgets the streams noted for a block. */
+  forgetBlock(id: number): void {
+    this.#users.delete(id);
+  }
+
   /**
    * Defers the free of a live block, last used on `stream` and on the streams noted.
    *

@@ -8,6 +8,7 @@ import type { Allocator } from "./allocator.ts";
 import { BlockFlag, BlockState } from "./blocks.ts";
 import type { DeviceInfo } from "./driver.ts";
 import { hasFlag } from "./heap.ts";
+import type { BlockStory } from "./debug/history.ts";
 import type { CallCount, CallKind } from "./mapper.ts";
 import type { Stats } from "./stats.ts";
 
@@ -59,6 +60,8 @@ export interface Snapshot {
   blocks: BlockSnapshot[];
   /** Mappings no longer wanted but still installed. */
   retired: { address: number; size: number; stream: number }[];
+  /** With `debug: "quarantine"`: the freed blocks that are remembered, the oldest first. */
+  quarantined?: BlockStory[];
 }
 
 const STATES: Record<number, BlockSnapshot["state"]> = {
@@ -91,7 +94,7 @@ export function takeStats(a: Allocator): Stats {
     largestFree,
     stitchable,
     pending: counters.pending,
-    captured: a.pending.capturedBytes,
+    captured: a.capturedBytes,
     mapped: extents.totalBytes,
     extents: extents.count,
     anchor: a.anchorBytes,
@@ -151,6 +154,9 @@ export function takeSnapshot(a: Allocator): Snapshot {
   snapshot.blocks.sort((x, y) => x.address - y.address);
   for (const { address, size, stream } of a.flushQueue.mappings()) {
     snapshot.retired.push({ address, size, stream });
+  }
+  if (a.watch?.quarantine) {
+    snapshot.quarantined = [...a.watch.history.freedBlocks()];
   }
   return snapshot;
 }
