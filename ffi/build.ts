@@ -11,6 +11,7 @@ import { createHash } from "node:crypto";
 import { join } from "@std/path";
 import { MoonBrightError } from "../lib/errors.ts";
 import { readEnv } from "./env.ts";
+import { assertTrusted } from "./trust.ts";
 import { KERNEL_SOURCES, SHIM_SOURCES, type Sources } from "./sources.ts";
 
 const SHIM_FLAGS = [
@@ -112,6 +113,7 @@ function build(compilation: Compilation): string {
   ).digest("hex").slice(0, 32);
   const library = join(folder, key, `${name}.so`);
   return inCache(folder, () => {
+    assertTrusted(library);
     if (exists(library)) return library;
     Deno.mkdirSync(join(folder, key), { recursive: true, mode: 0o700 });
     const lock = Deno.openSync(join(folder, `${key}.lock`), {
@@ -120,12 +122,22 @@ function build(compilation: Compilation): string {
     });
     try {
       lock.lockSync(true);
-      if (!exists(library)) compile(compilation, compiler, library);
+      if (!exists(library)) {
+        removeLeftovers(join(folder, key));
+        compile(compilation, compiler, library);
+      }
     } finally {
       lock.close();
     }
     return library;
   });
+}
+
+/** Empties the folder of a library, with its lock: who left something there is gone. */
+function removeLeftovers(folder: string): void {
+  for (const { name } of Deno.readDirSync(folder)) {
+    Deno.removeSync(join(folder, name), { recursive: true });
+  }
 }
 
 function compile(

@@ -15,6 +15,7 @@ import {
 import { NativeDriver } from "./native_driver.ts";
 import { lastErrorText, statusError } from "./status.ts";
 import { Backend, Property, Status } from "./symbols.ts";
+import { assertTrusted } from "./trust.ts";
 
 /** Name of a backend. */
 export type BackendName = "host" | "cuda" | "hip";
@@ -77,6 +78,8 @@ export function openDriver(options: DeviceOptions = {}): NativeDriver {
   const library = openLibrary(options.library);
   const vendor = options.vendorLibrary ?? "";
   try {
+    // A bare name is the system's to find.
+    if (vendor.includes("/")) assertTrusted(vendor);
     if (parsed) return open(library, parsed.backend, parsed.ordinal, vendor);
     const gpu = probeBackends(options).backends
       .find(({ name, devices }) => name !== "host" && devices.length > 0);

@@ -4,15 +4,17 @@
  * It looks, in this order, at the path it is given, at `MOONBRIGHT_LIB`, beside the
  * module (`native/libmoonbright.so`), and in the cache, where it is built on first use.
  * A path that was asked for is used or refused; one that was guessed may be passed over.
+ * None is used that another user may have written (trust.ts).
  *
  * @module
  */
 
-import { fromFileUrl } from "@std/path";
+import { fromFileUrl, isAbsolute, resolve } from "@std/path";
 import { MoonBrightError } from "../lib/errors.ts";
 import { buildShim } from "./build.ts";
 import { readEnv, whyUnset } from "./env.ts";
 import { ABI_VERSION, SYMBOLS } from "./symbols.ts";
+import { assertTrusted } from "./trust.ts";
 
 /** The shim's functions. */
 export type ShimSymbols = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
@@ -92,7 +94,9 @@ function openBeside(): Library | string {
   }
 }
 
-function openAt(path: string, origin: LibraryOrigin): Library {
+function openAt(file: string, origin: LibraryOrigin): Library {
+  // A bare name would have the system search for it.
+  const path = isAbsolute(file) ? file : resolve(file);
   let known = opened.get(path);
   if (!known) {
     known = { library: load(path, origin), holds: 0 };
@@ -119,6 +123,7 @@ function load(
   path: string,
   origin: LibraryOrigin,
 ): Deno.DynamicLibrary<typeof SYMBOLS> {
+  assertTrusted(path);
   // The version is asked through a table of its own: an older library may lack symbols.
   let version: number;
   try {

@@ -13,23 +13,28 @@ import { type Arena, DEFAULT_RESERVATION, reserveArena } from "./arena.ts";
 import { BlockFlag, type Blocks, BlockState } from "./blocks.ts";
 import type { CostModel } from "./cost_model.ts";
 import { profileOf } from "./device_profile.ts";
+import { type DebugOptions, watchSettings } from "./debug/options.ts";
+import { type BlockStory, tellStory } from "./debug/history.ts";
+import type { Quarantine } from "./debug/quarantine.ts";
+import { Watch } from "./debug/watch.ts";
 import type { Driver } from "./driver.ts";
 import { InvalidBlockError } from "./errors.ts";
 import { Extents } from "./extents.ts";
 import { FlushQueue } from "./flush.ts";
+import { GraphHolds } from "./graph_holds.ts";
 import { Growables } from "./growables.ts";
 import { hasFlag, Heap, isLive } from "./heap.ts";
 import { Mapper } from "./mapper.ts";
 import { PendingFrees } from "./pending.ts";
 import type { GrowthPolicy } from "./planner.ts";
 import { growthOf, type PolicyName } from "./policies.ts";
-import { allocateGrowable, allocateSlowly } from "./slow_path.ts";
+import { allocateAlone, allocateSlowly } from "./slow_path.ts";
 import { checkBytes } from "./sizes.ts";
 import { Counters } from "./stats.ts";
 import { Streams } from "./streams.ts";
 
 /** How an allocator behaves. Sizes in bytes. */
-export interface AllocatorOptions {
+export interface AllocatorOptions extends DebugOptions {
   /** Most that all extents together may take; no limit by default. */
   budget?: number;
   /** Addresses to reserve, halved until the system grants them; 64 TiB by default. */
@@ -47,7 +52,7 @@ export interface AllocatorOptions {
 }
 
 /** Told of every allocation and free. Must not throw. */
-export interface AllocationWatcher {
+export interface AllocationObserver {
   /** A block was allocated or has another size; of the latter `freed` was told before. */
   allocated(id: number): void;
   /** A block was freed, last used on a stream, or is about to get another size. */
@@ -85,6 +90,8 @@ export class Allocator {
   readonly flushQueue: FlushQueue;
   /** Blocks freed while other streams still used them. */
   readonly pending: PendingFrees;
+  /** Blocks that graphs use. */
+  readonly graphs: GraphHolds;
   /** Blocks with room to grow behind them. */
   readonly growables: Growables = new Growables();
   /** Counters. */
@@ -92,7 +99,7 @@ export class Allocator {
   /** Names of blocks that have one. */
   readonly names: Map<number, string> = new Map();
   /** Told of every allocation and free, if set. */
-  watcher: AllocationWatcher | undefined;
+  observer: AllocationObserver | undefined;
   /** Records of live blocks by address, once someone has asked by address. */
   #byAddress: Map<number, number> | undefined;
   /** Bytes of the anchor, 0 if there is none. Not counted as mapped. */
@@ -105,6 +112,8 @@ export class Allocator {
   readonly maxRetired: number;
   /** Most that all extents together may take. */
   budget: number;
+  /** Looks for memory bugs of the program, if it is to. */
+  readonly watch: Watch | undefined;
 
   /**
    * Reserves addresses on the device.
@@ -123,6 +132,7 @@ export class Allocator {
       ...options.growth,
     };
     checkGrowth(this.growth, granularity);
+    const watched = watchSettings(options, granularity);
     this.arena = reserveArena(
       driver,
       checkBytes(
@@ -133,7 +143,7 @@ export class Allocator {
       granularity,
       options.freshAddresses,
     );
-    this.anchorBytes = profile.anchored ? dropAnchor(driver, this.arena) : 0;
+    this.anchorBytes = profile.anchored ? anchor(driver, this.arena) : 0;
     this.extents = new Extents(this.arena.base, granularity);
     this.streams = new Streams(driver);
     this.heap = new Heap(this.extents, this.streams, granularity);
@@ -146,6 +156,8 @@ export class Allocator {
       this.mapper,
     );
     this.pending = new PendingFrees(this);
+    this.graphs = new GraphHolds(this.blocks);
+    this.watch = watched && new Watch(this, watched);
   }
 
   /**
@@ -180,8 +192,28 @@ export class Allocator {
     maxSize: number,
     stream: number,
   ): number {
-    const id = allocateGrowable(this, requested, size, maxSize, stream);
+    const place = { size, room: maxSize, guard: 0, stream };
+    const id = allocateAlone(this, requested, place);
+    this.blocks.flags[id]! |= BlockFlag.GROWABLE;
+    this.growables.add(id, this.blocks.address[id]! + maxSize);
     this.#count(id, requested, size);
+    return id;
+  }
+
+  /**
+   * Allocates a block that is quarantined when it is freed; with `maxSize` it can grow to
+   * that in place. Returns the block's record.
+   *
+   * @throws {OutOfMemoryError} if no way is left; nothing has changed then
+   */
+  allocateForQuarantine(
+    quarantine: Quarantine,
+    requested: number,
+    maxSize: number | undefined,
+    stream: number,
+  ): number {
+    const id = quarantine.allocate(requested, maxSize, stream);
+    this.#count(id, requested, this.blocks.size[id]!);
     return id;
   }
 
@@ -189,10 +221,13 @@ export class Allocator {
    * Frees a live block, last used on `stream` (its own by default) before now.
    *
    * @throws {InvalidBlockError} if the block is not live
+   * @throws {CanaryError} if the block is watched and was overrun; it stays live then
    */
   free(id: number, generation: number, stream?: number): void {
     const { blocks, counters } = this;
-    if (!isLive(blocks, id, generation)) throw notLive("free");
+    if (!isLive(blocks, id, generation)) {
+      throw notLive("free", this.watch?.history.ofOwner(id, generation));
+    }
     const size = blocks.size[id]!;
     const requested = blocks.requested[id]!;
     const last = stream ?? blocks.stream[id]!;
@@ -201,8 +236,8 @@ export class Allocator {
     else if (size <= LARGEST_UNMERGED) this.heap.giveBack(id, last);
     else this.heap.release(id, last);
     if (this.#byAddress !== undefined) this.#byAddress.delete(address);
-    if (this.watcher !== undefined) {
-      this.watcher.freed(address, requested, last);
+    if (this.observer !== undefined) {
+      this.observer.freed(address, requested, last);
     }
     counters.frees++;
     counters.liveBlocks--;
@@ -226,13 +261,35 @@ export class Allocator {
 
   /**
    * Notes that work on `stream` uses a live block: the stream waits for the block's own
-   * on the device, and the block's free will wait for it.
+   * on the device, and the block's free will wait for it. While the stream is capturing,
+   * the graph will hold the block.
    */
   useOn(id: number, stream: number): void {
     const own = this.blocks.stream[id]!;
-    if (stream === own || this.pending.isUser(id, stream)) return;
-    this.streams.join(stream, own);
-    this.pending.use(id, stream);
+    if (stream !== own && !this.pending.isUser(id, stream)) {
+      this.streams.join(stream, own);
+      this.pending.use(id, stream);
+    }
+    if (this.streams.clocks[stream]!.capturing) this.graphs.note(stream, id);
+  }
+
+  /**
+   * Lets go of the blocks of a graph that is gone; its launches used them until, by
+   * stream, the epochs given.
+   */
+  dropGraph(
+    ids: ReadonlySet<number>,
+    launches: ReadonlyMap<number, number>,
+  ): void {
+    this.pending.usedUntil(ids, launches);
+    this.watch?.quarantine?.usedUntil(ids, launches);
+    this.graphs.drop(ids);
+  }
+
+  /** Bytes of freed blocks whose memory graphs may still use. */
+  get capturedBytes(): number {
+    return this.pending.capturedBytes +
+      (this.watch?.quarantine?.capturedBytes ?? 0);
   }
 
   /** Starts all counts anew; nothing may be live. */
@@ -273,8 +330,10 @@ export class Allocator {
     let requested = 0;
     let count = 0;
     let pending = 0;
+    let padding = 0;
     for (let id = 1; id < blocks.end; id++) {
       if (blocks.state[id] === BlockState.PENDING) pending += blocks.size[id]!;
+      if (blocks.state[id] === BlockState.PADDING) padding += blocks.size[id]!;
       if (blocks.state[id] !== BlockState.LIVE) continue;
       live += blocks.size[id]!;
       requested += blocks.requested[id]!;
@@ -290,7 +349,8 @@ export class Allocator {
     }
     let covered = this.extents.looseBytes;
     for (const index of this.heap.free) covered += index.bytes;
-    if (covered + live + pending !== this.extents.totalBytes) {
+    covered += live + pending + padding;
+    if (covered !== this.extents.totalBytes) {
       throw new Error("blocks and loose extents don't add up to all extents");
     }
   }
@@ -301,7 +361,7 @@ export class Allocator {
       this.#byAddress.set(this.blocks.address[id]!, id);
     }
     this.blocks.requested[id] = requested;
-    if (this.watcher !== undefined) this.watcher.allocated(id);
+    if (this.observer !== undefined) this.observer.allocated(id);
     counters.requested += requested;
     counters.liveBlocks++;
     if ((counters.live += size) > counters.peakLive) {
@@ -321,15 +381,37 @@ export class Allocator {
 
   #freeFlagged(id: number, stream: number): void {
     const { blocks } = this;
-    // First, since recording events can fail and must then have changed nothing.
-    const shared = hasFlag(blocks, id, BlockFlag.SHARED);
-    if (shared) this.pending.add(id, stream);
+    // First, since these can fail and must then have changed nothing.
+    const watch = hasFlag(blocks, id, BlockFlag.WATCHED)
+      ? this.watch
+      : undefined;
+    watch?.beforeFree(id, stream);
+    const deferred = hasFlag(blocks, id, BlockFlag.SHARED) ||
+      hasFlag(blocks, id, BlockFlag.CAPTURED);
+    if (watch?.quarantine) watch.quarantine.add(id, stream);
+    else if (deferred) this.pending.add(id, stream);
+    watch?.freed(id);
     if (hasFlag(blocks, id, BlockFlag.NAMED)) this.names.delete(id);
+    if (watch?.quarantine) return watch.quarantine.trySettle();
     if (hasFlag(blocks, id, BlockFlag.GROWABLE)) {
       const end = blocks.address[id]! + blocks.size[id]!;
       this.flushQueue.abandon(end, this.growables.remove(id) - end);
     }
-    if (!shared) this.heap.release(id, stream);
+    if (!deferred) this.heap.release(id, stream);
+  }
+}
+
+/** Drops the anchor; the arena is given back if that fails. */
+function anchor(driver: Driver, arena: Arena): number {
+  try {
+    return dropAnchor(driver, arena);
+  } catch (error) {
+    try {
+      driver.unreserve(arena.base);
+    } catch {
+      // A device that refuses this too has a better reason in the first error.
+    }
+    throw error;
   }
 }
 
@@ -351,10 +433,14 @@ function checkGrowth(growth: GrowthPolicy, granularity: number): void {
   }
 }
 
-/** The error for an operation on a block that is not live. */
-export function notLive(operation: string): InvalidBlockError {
+/** The error for an operation on a block that is not live, and its story if it is known. */
+export function notLive(
+  operation: string,
+  story?: BlockStory,
+): InvalidBlockError {
+  const told = story === undefined ? "" : `: a ${tellStory(story)}`;
   return new InvalidBlockError(
     operation,
-    `Cannot ${operation}: the block is not live; it was already freed, perhaps through another owner`,
+    `Cannot ${operation}: the block is not live; it was already freed, perhaps through another owner${told}`,
   );
 }

@@ -7,10 +7,14 @@
 import { notLive } from "./allocator.ts";
 import { bytesOf } from "./bytes.ts";
 import { isLive } from "./heap.ts";
+import type { InvalidBlockError } from "./errors.ts";
 import type { MoonBright } from "./moonbright.ts";
 import { resizeBlock } from "./resize.ts";
 import { checkBytes } from "./sizes.ts";
 import type { Stream } from "./stream.ts";
+
+/** Record of a freed empty block: of no other, and a small integer for the engine. */
+const FREED_EMPTY = -(2 ** 30) + 1;
 
 /** Where in a block to read, write or fill, and in which stream. */
 export interface AccessOptions {
@@ -35,7 +39,7 @@ export interface FillOptions extends AccessOptions {
 export class Block {
   // Not #private: reading those costs a brand check on the hot path.
   private readonly owner: MoonBright;
-  /** Record of the block; 0 of an empty one, -1 once freed through this owner. */
+  /** Record of the block, 0 of an empty one; negative once freed through this owner. */
   private id: number;
   private readonly generation: number;
 
@@ -84,38 +88,43 @@ export class Block {
 
   /**
    * Frees the block: its memory can serve its stream's next request at once, other
-   * streams once the work in it has passed. Never waits for the device.
+   * streams once the work in it has passed. Never waits for the device, but to look at
+   * canaries.
    *
    * @param stream the stream of its last use, if that is not its own; every earlier use
    *   must come before this point of that stream
    * @throws {InvalidBlockError} if the block was already freed
+   * @throws {CanaryError} if canaries show that the block was overrun; it stays live, and
+   *   another call frees it
    */
   free(stream?: Stream): void {
     const { owner, id } = this;
     owner.assertOpen("free");
-    if (id === 0) this.id = -1;
-    else if (id < 0) throw notLive("free");
+    if (id === 0) this.id = FREED_EMPTY;
+    else if (id < 0) throw this.#notLive("free");
     else {
       owner.allocator.free(
         id,
         this.generation,
         stream === undefined ? undefined : owner.streamNumber(stream, "free"),
       );
-      this.id = -1;
+      this.id = -id;
     }
   }
 
   /** Frees the block if it is live; otherwise does nothing. */
   [Symbol.dispose](): void {
     if (this.live) this.free();
-    this.id = -1;
+    else if (this.id > 0) this.id = -this.id;
   }
 
   /**
-   * Changes the size in place; the address and what fits of the contents stay.
+   * Changes the size in place; the address and what fits of the contents stay. A block that
+   * a graph uses keeps its capacity when it shrinks.
    *
    * @throws {MoonBrightError} code `cannot-grow` if other memory lies behind the block
    * @throws {OutOfMemoryError} if there is room but no memory
+   * @throws {CanaryError} if canaries show that the block was overrun
    */
   resize(bytes: number | bigint): void {
     const id = this.#record("resize");
@@ -132,7 +141,8 @@ export class Block {
   /**
    * Notes that work on another stream uses the block, and makes that stream wait for
    * the block's own first. When freed, the block is not handed out before both have
-   * passed.
+   * passed. While the stream, be it the block's own, is capturing, the graph is noted as
+   * a user as well: the block keeps its memory until that is closed.
    */
   useOn(stream: Stream): void {
     const id = this.#record("use");
@@ -213,9 +223,15 @@ export class Block {
     const { id } = this;
     if (id === 0) return 0;
     if (!isLive(this.owner.allocator.blocks, id, this.generation)) {
-      throw notLive(operation);
+      throw this.#notLive(operation);
     }
     return id;
+  }
+
+  #notLive(operation: string): InvalidBlockError {
+    const { watch } = this.owner.allocator;
+    const id = Math.abs(this.id);
+    return notLive(operation, watch?.history.ofOwner(id, this.generation));
   }
 
   /** Checks a range of the block and notes the use of the stream. */
@@ -234,7 +250,7 @@ export class Block {
     }
     const stream = options.stream ?? this.stream;
     const driverId = stream.driverId(operation);
-    if (options.stream) this.useOn(options.stream);
+    this.useOn(stream);
     return { address: id === 0 ? 0 : this.address + offset, driverId };
   }
 }

@@ -16,6 +16,7 @@ export type ErrorCode =
   | "library-mismatch"
   | "no-compiler"
   | "permission"
+  | "untrusted"
   | "no-device"
   | "unsupported"
   | "lost"
@@ -24,6 +25,7 @@ export type ErrorCode =
   | "not-mapped"
   | "cannot-grow"
   | "bad-trace"
+  | "canary"
   | "driver";
 
 /** Base class of MoonBright's errors. */
@@ -82,6 +84,8 @@ export interface OutOfMemoryDetails {
   stitchable: number;
   /** Bytes freed but still in use by work on another stream. */
   pending: number;
+  /** Of the pending bytes, those that graphs may use which were not closed yet. */
+  captured: number;
   /** Bytes of all extents. */
   mapped: number;
   /** The budget, `Infinity` if there is none. */
@@ -120,6 +124,51 @@ export class InvalidBlockError extends MoonBrightError {
   constructor(operation: string, message: string) {
     super("invalid-block", operation, message);
   }
+}
+
+/** What has overwritten the canaries of a block. */
+export interface CanaryDamage {
+  /** The block's first byte. */
+  address: number;
+  /** Bytes asked for. */
+  size: number;
+  /** The block's name, if it has one. */
+  name?: string;
+  /** The first byte overwritten, counted from the block's first: negative before it. */
+  offset: number;
+  /** How many bytes of the canaries were overwritten. */
+  bytes: number;
+  /** The JavaScript stack of its allocation, if stacks are kept. */
+  allocatedBy?: string;
+}
+
+/** Something wrote beyond the ends of a block. */
+export class CanaryError extends MoonBrightError {
+  override name = "CanaryError";
+  /** The blocks, and where they were overrun. */
+  readonly damage: readonly CanaryDamage[];
+
+  /** Makes an error that names the blocks overrun, one at least. */
+  constructor(operation: string, damage: readonly CanaryDamage[]) {
+    super(
+      "canary",
+      operation,
+      `Cannot ${operation}: ${damage.map(tellDamage).join("; ")}`,
+    );
+    this.damage = damage;
+  }
+}
+
+function tellDamage(damage: CanaryDamage): string {
+  const { address, size, name, offset, bytes, allocatedBy } = damage;
+  const called = name === undefined ? "" : ` "${name}"`;
+  const where = offset < 0
+    ? `${-offset} bytes before its start`
+    : `${offset - size} bytes behind its end`;
+  const by = allocatedBy === undefined ? "" : `, allocated by\n${allocatedBy}`;
+  return `the block${called} of ${size} bytes at 0x${
+    address.toString(16)
+  } was overrun: ${bytes} bytes around it were overwritten, the first ${where}${by}`;
 }
 
 /** The instance was closed. */

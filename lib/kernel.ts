@@ -157,15 +157,28 @@ export class Kernel {
   /**
    * Puts a launch into a stream and returns at once. Blocks among the arguments are
    * noted as used on that stream.
+   *
+   * @throws {InvalidBlockError} if an argument is the address of a block in quarantine
    */
   launch(options: LaunchOptions, args: readonly KernelArgument[] = []): void {
     const stream = options.stream ?? this.#owner.defaultStream;
     this.#owner.streamNumber(stream, "launch");
     const driverStream = stream.driverId("launch");
     const block = packArguments(args);
+    this.#owner.allocator.watch?.beforeLaunch(addressesIn(args));
     for (const argument of args) {
       if (argument instanceof Block) argument.useOn(stream);
     }
     this.#owner.driver.launch(this.driverId, options, block, driverStream);
+  }
+}
+
+/** Arguments that are whole numbers of 64 bits, with their indices. */
+function* addressesIn(
+  args: readonly KernelArgument[],
+): Generator<[index: number, value: number]> {
+  for (const [index, argument] of args.entries()) {
+    if ("u64" in argument) yield [index, Number(argument.u64)];
+    if ("i64" in argument) yield [index, Number(argument.i64)];
   }
 }

@@ -7,6 +7,7 @@
 import { Allocator, type AllocatorOptions } from "./allocator.ts";
 import { Block } from "./block.ts";
 import { BlockFlag, BlockState } from "./blocks.ts";
+import { type AddressReport, explainAddress } from "./debug/explain.ts";
 import type { DeviceInfo, Driver } from "./driver.ts";
 import { ClosedError, InvalidBlockError } from "./errors.ts";
 import { Module } from "./kernel.ts";
@@ -21,6 +22,7 @@ import { type Snapshot, takeSnapshot, takeStats } from "./snapshot.ts";
 import type { Stats } from "./stats.ts";
 import { Event, Stream } from "./stream.ts";
 import { releaseCached } from "./trim.ts";
+import { zeroBlock } from "./zero.ts";
 
 /** How an instance behaves. Sizes in bytes. */
 export interface MoonBrightOptions extends AllocatorOptions {
@@ -28,6 +30,8 @@ export interface MoonBrightOptions extends AllocatorOptions {
   onDriverCall?: (call: DriverCall) => void;
   /** Warns on the console when an owner is garbage-collected with its block live; slows allocation. */
   reportLeaks?: boolean;
+  /** Whether blocks are handed out zeroed where their options don't say; not, by default. */
+  zero?: boolean;
 }
 
 /** How to allocate. */
@@ -38,6 +42,13 @@ export interface AllocOptions {
   name?: string;
   /** Bytes that the block may grow to in place; the addresses are kept for it. */
   maxSize?: number | bigint;
+  /**
+   * Whether to zero the block, in its stream's order: it never shows what another owner
+   * left. What a resize adds is zeroed too. The instance's choice, if left out.
+   *
+   * In a stream that is capturing, zeroing is captured: it is done at each launch.
+   */
+  zero?: boolean;
 }
 
 /** A GPU memory allocator over a driver. `mod.ts` has the class that also opens one. */
@@ -55,6 +66,9 @@ export class MoonBright {
   #closed = false;
   readonly #streams: Stream[];
   readonly #leaks: FinalizationRegistry<string> | undefined;
+  readonly #zero: boolean;
+  /** Options of blocks that are given none; undefined if that needs nothing special. */
+  readonly #defaults: AllocOptions | undefined;
 
   /**
    * An allocator over an open driver, which it closes at the end.
@@ -69,6 +83,8 @@ export class MoonBright {
     this.driver = driver;
     this.allocator = new Allocator(driver, options);
     this.allocator.mapper.observer = options.onDriverCall;
+    this.#zero = options.zero ?? false;
+    this.#defaults = this.#zero || this.allocator.watch ? {} : undefined;
     this.defaultStream = new Stream(this, 0);
     this.#streams = [this.defaultStream];
     if (options.reportLeaks) {
@@ -111,8 +127,9 @@ export class MoonBright {
   alloc(bytes: number | bigint, options?: AllocOptions): Block {
     if (this.#closed) throw new ClosedError("alloc");
     const requested = checkBytes(bytes, "the size");
-    if (options !== undefined || requested === 0) {
-      return this.#allocWith(requested, options ?? {});
+    const chosen = options ?? this.#defaults;
+    if (chosen !== undefined || requested === 0) {
+      return this.#allocWith(requested, chosen ?? {});
     }
     const { allocator } = this;
     const id = allocator.allocate(
@@ -181,10 +198,46 @@ export class MoonBright {
   /** Waits for all work on the device. */
   synchronize(): void {
     this.assertOpen("synchronize");
-    const { streams } = this.allocator;
+    const { streams, watch } = this.allocator;
     for (let stream = 0; stream < streams.count; stream++) {
       if (streams.clocks[stream]!.open) streams.synchronize(stream);
     }
+    watch?.quarantine?.settle(true);
+  }
+
+  /**
+   * Tells what an address is, or was: inside a live block, in a freed one, in a gap. With
+   * `debug` or `stacks` it knows freed blocks, and with `stacks` where in the program they
+   * were allocated and freed. Asks nothing of the device: also works on a lost one.
+   *
+   * @example
+   * ```ts
+   * import { MoonBright } from "@moonbright/moonbright";
+   *
+   * using mb = MoonBright.open({ device: "host", debug: "quarantine", stacks: true });
+   * const block = mb.alloc(1000, { name: "scores" });
+   * const { address } = block;
+   * block.free();
+   * console.log(mb.explain(address + 8).text); // freed …; byte 8 of the block "scores" …
+   * ```
+   *
+   * @throws {TypeError} if it is neither a number nor a bigint
+   * @throws {RangeError} if it is no whole number from 0 to 2^53
+   */
+  explain(address: number | bigint): AddressReport {
+    const checked = checkBytes(address, "the address", Number.MAX_SAFE_INTEGER);
+    return explainAddress(this.allocator, checked);
+  }
+
+  /**
+   * Checks the canaries of all live blocks, after all work so far. Without the option
+   * `canaries` there are none.
+   *
+   * @throws {CanaryError} if blocks were overrun; it names them
+   */
+  checkCanaries(): void {
+    this.assertOpen("check canaries");
+    this.allocator.watch?.checkCanaries();
   }
 
   /** The figures. */
@@ -205,6 +258,7 @@ export class MoonBright {
    */
   flush(options: { wait?: boolean } = {}): number {
     this.assertOpen("flush");
+    this.allocator.watch?.quarantine?.settle(options.wait ?? false);
     return this.allocator.flushQueue.flush(options.wait ?? false);
   }
 
@@ -214,6 +268,7 @@ export class MoonBright {
    */
   trim(options: { wait?: boolean } = {}): number {
     this.assertOpen("trim");
+    this.allocator.watch?.quarantine?.settle(options.wait ?? true);
     return releaseCached(this.allocator, options.wait ?? true);
   }
 
@@ -270,17 +325,19 @@ export class MoonBright {
       ? 0
       : this.streamNumber(options.stream, "alloc");
     if (requested === 0) return new Block(this, 0, 0);
-    const id = options.maxSize === undefined
+    const id = options.maxSize === undefined && allocator.watch === undefined
       ? allocator.allocate(
         requested,
         roundUp(requested, BLOCK_ALIGNMENT),
         stream,
       )
-      : this.#allocGrowable(requested, options.maxSize, stream);
+      : this.#take(requested, options.maxSize, stream);
     if (options.name !== undefined) {
       allocator.names.set(id, options.name);
       allocator.blocks.flags[id]! |= BlockFlag.NAMED;
     }
+    const zero = options.zero ?? this.#zero;
+    if (zero || allocator.watch !== undefined) this.#prepare(id, zero, options);
     const block = new Block(this, id, allocator.blocks.generation[id]!);
     if (this.#leaks) {
       this.#leaks.register(block, options.name ?? `${requested} bytes`);
@@ -288,24 +345,63 @@ export class MoonBright {
     return block;
   }
 
-  #allocGrowable(
+  /** Takes a block that can grow, is watched, or both. */
+  #take(
     requested: number,
-    maxSize: number | bigint,
+    maxSize: number | bigint | undefined,
     stream: number,
   ): number {
+    const { allocator } = this;
     const { granularity } = this.device;
-    const most = checkBytes(maxSize, "maxSize", MAX_BLOCK_BYTES);
-    if (most < requested) {
+    const { watch } = allocator;
+    const most = maxSize === undefined
+      ? undefined
+      : checkBytes(maxSize, "maxSize", MAX_BLOCK_BYTES);
+    if (most !== undefined && most < requested) {
       throw new RangeError(
         `Cannot use maxSize: ${most} is less than the size, ${requested} bytes`,
       );
     }
-    return this.allocator.allocateGrowable(
-      requested,
-      roundUp(requested, granularity),
-      roundUp(most, granularity),
-      stream,
-    );
+    if (watch?.quarantine) {
+      const { quarantine } = watch;
+      return allocator.allocateForQuarantine(
+        quarantine,
+        requested,
+        most,
+        stream,
+      );
+    }
+    if (most !== undefined) {
+      return allocator.allocateGrowable(
+        requested,
+        roundUp(requested, granularity),
+        roundUp(most, granularity),
+        stream,
+      );
+    }
+    const size = watch?.capacityFor(requested) ??
+      roundUp(requested, BLOCK_ALIGNMENT);
+    return allocator.allocate(requested, size, stream);
+  }
+
+  /** Makes a block what its options say before anyone sees it. */
+  #prepare(id: number, zero: boolean, options: AllocOptions): void {
+    try {
+      if (zero) zeroBlock(this.allocator, id);
+      this.allocator.watch?.allocated(id, options.name);
+    } catch (error) {
+      this.#takeBack(id);
+      throw error;
+    }
+  }
+
+  /** Frees a block that could not be prepared; why matters more than how that goes. */
+  #takeBack(id: number): void {
+    try {
+      this.allocator.free(id, this.allocator.blocks.generation[id]!);
+    } catch {
+      // A lost device refuses this too.
+    }
   }
 }
 
@@ -322,9 +418,10 @@ function noBlockAt(a: Allocator, address: number): InvalidBlockError {
       ) why = `it is inside the block at ${hex(blocks.address[id]!)}`;
     }
   }
+  const told = a.watch ? `: ${explainAddress(a, address).text}` : "";
   return new InvalidBlockError(
     "find the block",
-    `Cannot find a block at ${hex(address)}: ${why}`,
+    `Cannot find a block at ${hex(address)}: ${why}${told}`,
   );
 }
 

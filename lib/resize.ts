@@ -10,10 +10,12 @@ import { MoonBrightError } from "./errors.ts";
 import { hasFlag } from "./heap.ts";
 import { BLOCK_ALIGNMENT, formatSize, roundUp } from "./sizes.ts";
 import { backRange } from "./slow_path.ts";
+import { zeroFrom } from "./zero.ts";
 
 /**
  * Resizes a live block in place to `requested` bytes (at least 1). Growing maps more
- * behind the same address; shrinking makes whatever is no longer used free at once.
+ * behind the same address; shrinking makes whatever is no longer used free at once,
+ * unless a graph uses the block.
  *
  * @throws {MoonBrightError} code `cannot-grow` if something else lies behind the block
  * @throws {OutOfMemoryError} if there is room but no memory
@@ -23,11 +25,27 @@ export function resizeBlock(
   id: number,
   requested: number,
 ): void {
-  const { blocks, counters } = a;
+  a.watch?.beforeResize(id);
+  try {
+    changeSize(a, id, requested);
+  } finally {
+    // Also of a resize that failed half-way: the block may have more set aside for it.
+    a.watch?.resized(id);
+  }
+}
+
+function changeSize(a: Allocator, id: number, requested: number): void {
+  const { blocks, counters, watch } = a;
   const growable = hasFlag(blocks, id, BlockFlag.GROWABLE);
-  const unit = growable ? a.driver.info.granularity : BLOCK_ALIGNMENT;
-  const size = roundUp(requested, unit);
+  const size = growable
+    ? roundUp(requested, a.driver.info.granularity)
+    : watch?.capacityFor(requested) ?? roundUp(requested, BLOCK_ALIGNMENT);
   const before = blocks.size[id]!;
+  const requestedBefore = blocks.requested[id]!;
+  const zeroes = requested > requestedBefore &&
+    hasFlag(blocks, id, BlockFlag.ZEROED);
+  // Before anything changes, since a stream that is capturing can't be waited for.
+  if (size < before || zeroes || watch?.marks(id)) orderSharedUses(a, id);
   if (size > before) {
     if (growable) growInto(a, id, size, requested);
     else if (!a.heap.widen(id, size) && !extendTop(a, id, size, requested)) {
@@ -40,24 +58,28 @@ export function resizeBlock(
       );
     }
     a.pending.grown(id);
-  } else if (size < before) {
-    orderSharedUses(a, id);
+  } else if (size < before && !hasFlag(blocks, id, BlockFlag.CAPTURED)) {
     if (growable) shrinkGrowable(a, id, size);
-    else a.heap.release(a.heap.cut(id, size), blocks.stream[id]!);
-  }
-  if (a.watcher !== undefined) {
-    a.watcher.freed(
-      blocks.address[id]!,
-      blocks.requested[id]!,
-      blocks.stream[id]!,
-    );
+    // A quarantined block's end would otherwise serve others.
+    else if (!watch?.quarantine) {
+      a.heap.release(a.heap.cut(id, size), blocks.stream[id]!);
+    }
   }
   counters.live += blocks.size[id]! - before;
-  counters.requested += requested - blocks.requested[id]!;
   counters.peakLive = Math.max(counters.peakLive, counters.live);
-  blocks.requested[id] = requested;
   blocks.whole[id] = WHOLE_UNKNOWN;
-  if (a.watcher !== undefined) a.watcher.allocated(id);
+  if (zeroes) {
+    // Before the program sees them: if this fails, it never does.
+    zeroFrom(a, id, requestedBefore);
+    a.pending.grown(id);
+  }
+  const { observer } = a;
+  if (observer !== undefined) {
+    observer.freed(blocks.address[id]!, requestedBefore, blocks.stream[id]!);
+  }
+  counters.requested += requested - requestedBefore;
+  blocks.requested[id] = requested;
+  if (observer !== undefined) observer.allocated(id);
 }
 
 /** Makes the block's stream wait for the others that used it, so that its order covers theirs. */

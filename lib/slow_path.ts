@@ -6,7 +6,6 @@
  */
 
 import type { Allocator } from "./allocator.ts";
-import { BlockFlag } from "./blocks.ts";
 import { DriverError, MoonBrightError, OutOfMemoryError } from "./errors.ts";
 import { type Plan, plan, type PlanInput, type Way } from "./planner.ts";
 import { formatSize, roundUp } from "./sizes.ts";
@@ -51,34 +50,42 @@ export function allocateSlowly(
   return id;
 }
 
+/** Where a block that lies alone is to lie. Multiples of the granularity. */
+export interface LonePlace {
+  /** Bytes to back. */
+  size: number;
+  /** Bytes of addresses to keep for it, `size` and what it may grow by. */
+  room: number;
+  /** Bytes of addresses to leave unmapped on either side of the room. */
+  guard: number;
+  /** Number of the stream whose order it follows. */
+  stream: number;
+}
+
 /**
- * Allocates a block that can grow in place up to `maxSize` bytes; returns its record.
- * Both sizes are multiples of the granularity.
+ * Allocates a block in a stretch of addresses with nothing else in it; returns its record.
  *
  * @throws {OutOfMemoryError} if no way is left
  * @throws {MoonBrightError} code `out-of-addresses` if the arena has no such range
  */
-export function allocateGrowable(
+export function allocateAlone(
   a: Allocator,
   requested: number,
-  size: number,
-  maxSize: number,
-  stream: number,
+  { size, room, guard, stream }: LonePlace,
 ): number {
   const start = performance.now();
   flushIfDue(a);
-  const address = takeAddressesReleasing(a, maxSize);
+  const stretch = takeAddressesReleasing(a, guard + room + guard);
+  const address = stretch + guard;
   let way: Exclude<Way, "reuse">;
   try {
     way = backRange(a, address, size, requested, stream);
   } catch (error) {
-    a.arena.giveBack(address, maxSize);
+    a.arena.giveBack(stretch, guard + room + guard);
     throw error;
   }
   const free = a.heap.add(address, size, stream, false);
   const id = a.heap.takeBlock(free, stream, size);
-  a.blocks.flags[id]! |= BlockFlag.GROWABLE;
-  a.growables.add(id, address + maxSize);
   const stats = a.counters.ways[way];
   stats.count++;
   stats.bytes += requested;
@@ -335,7 +342,10 @@ export function outOfMemory(
   } catch {
     // The figures are a help, never a second failure.
   }
-  if (a.watcher !== undefined) a.watcher.refused(requested, deviceFree, stream);
+  if (a.observer !== undefined) {
+    a.observer.refused(requested, deviceFree, stream);
+  }
+  const captured = a.capturedBytes;
   const device = `${driver.info.backend}:${driver.info.ordinal}`;
   const budget = a.budget === Infinity ? "none" : formatSize(a.budget);
   return new OutOfMemoryError(
@@ -344,8 +354,8 @@ export function outOfMemory(
       formatSize(counters.live)
     }, free ${formatSize(free)} (largest piece ${formatSize(largestFree)}, ${
       formatSize(stitchable)
-    } in wholly free extents), pending ${
-      formatSize(counters.pending)
+    } in wholly free extents), pending ${formatSize(counters.pending)}${
+      captured > 0 ? ` (${formatSize(captured)} used by open graphs)` : ""
     }, mapped ${
       formatSize(extents.totalBytes)
     }, budget ${budget}, free on the device ${
@@ -358,6 +368,7 @@ export function outOfMemory(
       largestFree,
       stitchable,
       pending: counters.pending,
+      captured,
       mapped: extents.totalBytes,
       budget: a.budget,
       deviceFree,

@@ -2,6 +2,7 @@ import {
   assert,
   assertEquals,
   assertMatch,
+  assertRejects,
   assertStringIncludes,
   assertThrows,
 } from "@std/assert";
@@ -200,12 +201,12 @@ Deno.test("the shim is built once, also by processes that start together", () =>
     const cache = join(dir, "deep", "cache");
     const compiler = await loggingCompiler(dir);
     const env = { MOONBRIGHT_CACHE: cache, CC: compiler };
-    const [one, two] = await Promise.all([
-      find({ root, env }),
-      find({ root, env }),
-    ]);
+    const found = await Promise.all(
+      Array.from({ length: 4 }, () => find({ root, env })),
+    );
+    const one = found[0]!;
     assertEquals(one.origin, "cache", one.message);
-    assertEquals(two, one);
+    for (const other of found) assertEquals(other, one);
     const { mtime } = await Deno.stat(one.path!);
     assertEquals(await find({ root, env }), one);
     assertEquals((await Deno.stat(one.path!)).mtime, mtime);
@@ -221,6 +222,27 @@ Deno.test("the shim is built once, also by processes that start together", () =>
     const other = await find({ root, env: { ...env, CC: `env ${compiler}` } });
     assertEquals(other.origin, "cache", other.message);
     assert(other.path !== one.path);
+  }));
+
+Deno.test("a build that was broken off is done again, and leaves nothing", () =>
+  inTempDir(async (dir, root) => {
+    // Ends the process that waits for it, as a power failure would.
+    const killer = join(dir, "killing-cc");
+    await Deno.writeTextFile(
+      killer,
+      '#!/bin/sh\n[ -e "$0.done" ] && exec cc "$@" -O0\n' +
+        'touch "$0.done"\nkill -9 $PPID\n',
+      { mode: 0o755 },
+    );
+    const env = { MOONBRIGHT_CACHE: join(dir, "cache"), CC: killer };
+    await assertRejects(() => find({ root, env }));
+    const found = await Promise.all(
+      Array.from({ length: 4 }, () => find({ root, env })),
+    );
+    const { path } = found[0]!;
+    for (const other of found) assertEquals(other, { path, origin: "cache" });
+    const entries = [...Deno.readDirSync(dirname(path!))];
+    assertEquals(entries.map(({ name }) => name), ["libmoonbright.so"]);
   }));
 
 Deno.test("a build that fails shows what the compiler said, and leaves nothing", () =>
@@ -262,14 +284,15 @@ Deno.test("a cache folder that can't be used gives an error that names it", () =
 Deno.test("a missing permission gives an error that names the flag", () =>
   inTempDir(async (dir, root) => {
     const cache = join(dir, "cache");
+    const all = ["--allow-ffi", "--allow-env", "--allow-sys=uid"];
     const cases: [permissions: string[], flag: string][] = [
       [["--allow-ffi", "--allow-read"], "--allow-env=MOONBRIGHT_LIB"],
-      [["--allow-ffi", "--allow-read", "--allow-env"], "--allow-write="],
-      [
-        ["--allow-ffi", "--allow-read", "--allow-env", "--allow-write"],
-        "--allow-run=cc",
-      ],
-      [["--allow-ffi", "--allow-env"], `--allow-read="${cache}"`],
+      [["--allow-ffi", "--allow-env", "--allow-read"], "--allow-sys=uid"],
+      [all, "--allow-read"],
+      [[...all, "--allow-read"], "--allow-write="],
+      [[...all, "--allow-read", "--allow-write"], "--allow-run=cc"],
+      // With files named, what may not be looked at is vouched for.
+      [[`--allow-ffi=${cache}`, "--allow-env"], `--allow-read="${cache}"`],
     ];
     for (const [permissions, flag] of cases) {
       const { code, message = "" } = await find({

@@ -51,6 +51,7 @@ const CODES: Partial<Record<ErrorCode, ExitCode>> = {
   "library-mismatch": ExitCode.NO_DEVICE,
   "no-compiler": ExitCode.NO_DEVICE,
   "permission": ExitCode.NO_DEVICE,
+  "untrusted": ExitCode.NO_DEVICE,
   "no-device": ExitCode.NO_DEVICE,
   "unsupported": ExitCode.NO_DEVICE,
 };

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { AllocationWatcher } from "../allocator.ts";
+import type { AllocationObserver } from "../allocator.ts";
 import { BlockState } from "../blocks.ts";
 import { MoonBrightError } from "../errors.ts";
 import type { MoonBright } from "../moonbright.ts";
@@ -51,7 +51,7 @@ export function recordTrace(
 ): TraceRecording {
   mb.assertOpen("record");
   const { allocator } = mb;
-  if (allocator.watcher !== undefined) {
+  if (allocator.observer !== undefined) {
     throw new MoonBrightError(
       "limit",
       "record",
@@ -59,12 +59,12 @@ export function recordTrace(
     );
   }
   const recorder = new Recorder(mb, write);
-  allocator.watcher = recorder;
+  allocator.observer = recorder;
   recorder.begin();
   return recorder;
 }
 
-class Recorder implements AllocationWatcher, TraceRecording {
+class Recorder implements AllocationObserver, TraceRecording {
   lines = 0;
   readonly #mb: MoonBright;
   readonly #write: (line: string) => void;
@@ -106,7 +106,7 @@ class Recorder implements AllocationWatcher, TraceRecording {
 
   stop(): void {
     const { allocator } = this.#mb;
-    if (allocator.watcher === this) allocator.watcher = undefined;
+    if (allocator.observer === this) allocator.observer = undefined;
     const failed = this.#failed;
     this.#failed = undefined;
     if (failed) throw failed.error;
