@@ -57,8 +57,13 @@ export type {
   TimedDriver,
   VmmTimes,
 } from "./lib/bench/timed_driver.ts";
+export type { DebugOptions } from "./lib/debug/options.ts";
+export type { AddressReport, AddressState } from "./lib/debug/explain.ts";
+export type { BlockStory, Moment } from "./lib/debug/history.ts";
 export type { PolicyName } from "./lib/policies.ts";
 export {
+  type CanaryDamage,
+  CanaryError,
   ClosedError,
   DriverError,
   type ErrorCode,
