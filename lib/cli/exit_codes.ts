@@ -5,6 +5,7 @@
  */
 
 import { type ErrorCode, MoonBrightError } from "../errors.ts";
+import { BadFileError } from "./bad_file_error.ts";
 import { InterruptedError } from "./interrupted_error.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -24,6 +25,8 @@ export const ExitCode = {
   MISMATCH: 5,
   /** A file is not what it should be. */
   BAD_FILE: 6,
+  /** Something got slower than the run compared with, beyond what is allowed for. */
+  REGRESSION: 8,
   /** Ended by Ctrl-C. */
   INTERRUPTED: 130,
 } as const;
@@ -40,6 +43,7 @@ export const EXIT_CODE_MEANINGS: Readonly<Record<ExitCode, string>> = {
   [ExitCode.OUT_OF_MEMORY]: "out of memory",
   [ExitCode.MISMATCH]: "verification failed",
   [ExitCode.BAD_FILE]: "a file is damaged or of a kind that is not known",
+  [ExitCode.REGRESSION]: "slower than the run compared with",
   [ExitCode.INTERRUPTED]: "interrupted",
 };
 
@@ -59,6 +63,7 @@ const CODES: Partial<Record<ErrorCode, ExitCode>> = {
 /** The exit code that an error leads to. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof UsageError) return ExitCode.USAGE;
+  if (error instanceof BadFileError) return ExitCode.BAD_FILE;
   if (error instanceof InterruptedError) return ExitCode.INTERRUPTED;
   // Without the permission there is no library either.
   if (error instanceof Deno.errors.NotCapable) return ExitCode.NO_DEVICE;
