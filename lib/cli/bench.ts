@@ -79,7 +79,7 @@ to 99.99 %.`,
     {
       name: "out",
       value: "FILE",
-      summary: "also write the JSON document, with every sample, to a file",
+      summary: "also write the JSON document, with every sample",
     },
     {
       name: "save",
@@ -89,7 +89,7 @@ to 99.99 %.`,
     {
       name: "compare",
       value: "PATH",
-      summary: "compare with a run: a file, or the newest in a --save folder",
+      summary: "compare with a file, or the newest in a --save folder",
     },
     {
       name: "fail-over",
