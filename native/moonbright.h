@@ -10,6 +10,9 @@
  * with a generation, never pointers: a stale or invented id gives MB_BAD_HANDLE.
  * All but device ids belong to one open device. Stream id 0 is the device's default
  * stream.
+ *
+ * In a forked child of a process that had used the library every call on devices gives
+ * MB_UNSUPPORTED, but mb_close, which leaves everything to the parent.
  */
 #ifndef MOONBRIGHT_H
 #define MOONBRIGHT_H
