@@ -9,6 +9,7 @@ import { Block } from "./block.ts";
 import { BlockFlag, BlockState } from "./blocks.ts";
 import type { DeviceInfo, Driver } from "./driver.ts";
 import { ClosedError, InvalidBlockError } from "./errors.ts";
+import { isLive } from "./heap.ts";
 import { Module } from "./kernel.ts";
 import type { DriverCall } from "./mapper.ts";
 import {
@@ -40,6 +41,14 @@ export interface AllocOptions {
   maxSize?: number | bigint;
 }
 
+/** What is remembered of a block whose owner may be lost. */
+interface OwnedBlock {
+  id: number;
+  generation: number;
+  /** What to call it in the report. */
+  what: string;
+}
+
 /** A GPU memory allocator over a driver. `mod.ts` has the class that also opens one. */
 export class MoonBright {
   /** The driver. Using it directly bypasses every check of lifetimes. */
@@ -50,7 +59,7 @@ export class MoonBright {
   readonly defaultStream: Stream;
   #closed = false;
   readonly #streams: Stream[];
-  readonly #leaks: FinalizationRegistry<string> | undefined;
+  readonly #leaks: FinalizationRegistry<OwnedBlock> | undefined;
 
   /**
    * An allocator over an open driver, which it closes at the end.
@@ -68,9 +77,12 @@ export class MoonBright {
     this.defaultStream = new Stream(this, 0);
     this.#streams = [this.defaultStream];
     if (options.reportLeaks) {
-      this.#leaks = new FinalizationRegistry((what) =>
-        console.warn(`MoonBright: a block was never freed: ${what}`)
-      );
+      this.#leaks = new FinalizationRegistry(({ id, generation, what }) => {
+        const { blocks } = this.allocator;
+        // Freed blocks lose their owners too, and so does a closed instance's memory.
+        if (this.#closed || !isLive(blocks, id, generation)) return;
+        console.warn(`MoonBright: a block was never freed: ${what}`);
+      });
     }
   }
 
@@ -116,9 +128,7 @@ export class MoonBright {
       Math.ceil(requested / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT,
       0,
     );
-    const block = new Block(this, id, allocator.blocks.generation[id]!);
-    if (this.#leaks) this.#leaks.register(block, `${requested} bytes`);
-    return block;
+    return this.#own(id, `${requested} bytes`);
   }
 
   /**
@@ -273,10 +283,14 @@ export class MoonBright {
       allocator.names.set(id, options.name);
       allocator.blocks.flags[id]! |= BlockFlag.NAMED;
     }
-    const block = new Block(this, id, allocator.blocks.generation[id]!);
-    if (this.#leaks) {
-      this.#leaks.register(block, options.name ?? `${requested} bytes`);
-    }
+    return this.#own(id, options.name ?? `${requested} bytes`);
+  }
+
+  /** The owner of a new block, whose loss is noticed if that was asked for. */
+  #own(id: number, what: string): Block {
+    const generation = this.allocator.blocks.generation[id]!;
+    const block = new Block(this, id, generation);
+    if (this.#leaks) this.#leaks.register(block, { id, generation, what });
     return block;
   }
 
