@@ -48,7 +48,7 @@ function live({ seed, steps, ...device }: Course): number {
   };
   for (let step = 0; step < steps; step++) {
     if (lives.length > 20) end(random.below(lives.length));
-    const block = mb.alloc(1 + random.below(granularity), {
+    const block = mb.alloc(1 + random.below(granularity / 2), {
       stream: streams[random.below(3)]!,
     });
     const value = random.below(256);
