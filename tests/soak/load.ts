@@ -143,21 +143,21 @@ function runLoad(options: LoadOptions): LoadReport {
     mb.budget = budget;
     freeAfter = mb.driver.memoryInfo().free;
     if (rounds === 0) freeBefore = freeAfter;
-    const world = new SoakWorld({
-      mb,
-      patterns: {
-        kernelImage: image,
-        parallel: mb.device.backend !== "host" && vendorLibrary === undefined,
-      },
-      paging: {
-        entries: image("paging_entries", mb.device),
-        copy: image("paging_copy", mb.device),
-      },
-      random: new Random(seed + rounds),
-      counts,
-      report: (damage) => report(`round ${rounds} (${name}): ${damage}`),
-    });
     try {
+      const world = new SoakWorld({
+        mb,
+        patterns: {
+          kernelImage: image,
+          parallel: mb.device.backend !== "host" && vendorLibrary === undefined,
+        },
+        paging: {
+          entries: image("paging_entries", mb.device),
+          copy: image("paging_copy", mb.device),
+        },
+        random: new Random(seed + rounds),
+        counts,
+        report: (damage) => report(`round ${rounds} (${name}): ${damage}`),
+      });
       const roundEnd = performance.now() + roundMs;
       while (performance.now() < roundEnd) world.step();
       world.finish();
