@@ -64,7 +64,11 @@ interface OwnedBlock {
 export class MoonBright {
   /** The driver. Using it directly bypasses every check of lifetimes. */
   readonly driver: Driver;
-  /** The policy, for tools and tests. */
+  /**
+   * The policy, for MoonBright's own tools and tests.
+   *
+   * @internal
+   */
   readonly allocator: Allocator;
   /** The stream used where none is given: the device's own default stream. */
   readonly defaultStream: Stream;
@@ -295,7 +299,11 @@ export class MoonBright {
     this.close();
   }
 
-  /** @throws {ClosedError} if the instance is closed */
+  /**
+   * Throws unless the instance is open; the message names the operation.
+   *
+   * @throws {ClosedError} if the instance is closed
+   */
   assertOpen(operation: string): void {
     if (this.#closed) throw new ClosedError(operation);
   }
