@@ -144,7 +144,7 @@ export interface CanaryDamage {
 
 /** Something wrote beyond the ends of a block. */
 export class CanaryError extends MoonBrightError {
-  /** Name of the class. */
+  /** The name of the class, `CanaryError`. */
   override name = "CanaryError";
   /** The blocks, and where they were overrun. */
   readonly damage: readonly CanaryDamage[];
