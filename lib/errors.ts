@@ -24,6 +24,7 @@ export type ErrorCode =
   | "not-mapped"
   | "cannot-grow"
   | "bad-trace"
+  | "no-answer"
   | "driver";
 
 /** Base class of MoonBright's errors. */

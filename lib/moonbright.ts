@@ -10,6 +10,7 @@ import { BlockFlag, BlockState } from "./blocks.ts";
 import type { DeviceInfo, Driver } from "./driver.ts";
 import { ClosedError, InvalidBlockError } from "./errors.ts";
 import { Module } from "./kernel.ts";
+import { Publication } from "./live/publication.ts";
 import type { DriverCall } from "./mapper.ts";
 import {
   BLOCK_ALIGNMENT,
@@ -28,6 +29,8 @@ export interface MoonBrightOptions extends AllocatorOptions {
   onDriverCall?: (call: DriverCall) => void;
   /** Warns on the console when an owner is garbage-collected with its block live; slows allocation. */
   reportLeaks?: boolean;
+  /** Lets `moonbright top` and `map` look at the instance; see {@linkcode MoonBright.publish}. */
+  publish?: boolean;
 }
 
 /** How to allocate. */
@@ -49,6 +52,7 @@ export class MoonBright {
   /** The stream used where none is given: the device's own default stream. */
   readonly defaultStream: Stream;
   #closed = false;
+  #publication: Publication | undefined;
   readonly #streams: Stream[];
   readonly #leaks: FinalizationRegistry<string> | undefined;
 
@@ -72,6 +76,7 @@ export class MoonBright {
         console.warn(`MoonBright: a block was never freed: ${what}`)
       );
     }
+    if (options.publish) this.publish();
   }
 
   /** Facts about the device. */
@@ -196,6 +201,19 @@ export class MoonBright {
   }
 
   /**
+   * Answers `moonbright top` and `moonbright map` of the same user from now on, on a Unix
+   * socket, whenever the event loop turns. Needs `--allow-net`, `--allow-read`,
+   * `--allow-write`, `--allow-env=XDG_RUNTIME_DIR,TMPDIR` and `--allow-sys=uid`.
+   *
+   * @throws {MoonBrightError} code `permission` if Deno or the folder's owner forbids it
+   */
+  publish(): Publication {
+    this.assertOpen("publish");
+    if (!this.#publication?.open) this.#publication = new Publication(this);
+    return this.#publication;
+  }
+
+  /**
    * Flushes retired mappings: those whose work has passed or, with `wait`, all. Returns
    * the bytes of addresses that became recyclable.
    */
@@ -217,6 +235,7 @@ export class MoonBright {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#publication?.close();
     try {
       this.driver.synchronize();
     } catch {

@@ -145,6 +145,7 @@ Deno.test("flags may stand before the command, and -- ends them", async () => {
 Deno.test("every error code has its exit code", async () => {
   const expected: Record<ErrorCode, number> = {
     "bad-trace": 6,
+    "no-answer": 7,
 
     "out-of-memory": 4,
     "out-of-addresses": 4,

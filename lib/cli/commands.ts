@@ -11,6 +11,7 @@ import { helpCommand } from "./help_command.ts";
 import { infoCommand } from "./info.ts";
 import { replayCommand } from "./replay.ts";
 import { tableCommand } from "./table_command.ts";
+import { topCommand } from "./top.ts";
 
 /** All commands, in the order that the help shows. */
 export const COMMANDS: readonly Command[] = [
@@ -19,5 +20,6 @@ export const COMMANDS: readonly Command[] = [
   benchCommand,
   replayCommand,
   tableCommand,
+  topCommand,
   helpCommand(() => COMMANDS),
 ];
