@@ -9,6 +9,7 @@ import { benchCommand } from "./bench.ts";
 import type { Command } from "./command.ts";
 import { helpCommand } from "./help_command.ts";
 import { infoCommand } from "./info.ts";
+import { mapCommand } from "./map.ts";
 import { replayCommand } from "./replay.ts";
 import { tableCommand } from "./table_command.ts";
 import { topCommand } from "./top.ts";
@@ -21,5 +22,6 @@ export const COMMANDS: readonly Command[] = [
   replayCommand,
   tableCommand,
   topCommand,
+  mapCommand,
   helpCommand(() => COMMANDS),
 ];
