@@ -30,7 +30,7 @@ const ROW_HEIGHT = BLOCK_HEIGHT + EXTENT_HEIGHT + 8;
 const GAP_HEIGHT = 20;
 const LEGEND_ROW = 20;
 const LETTER_WIDTH = 7;
-const MOST_ROWS = 48;
+const MOST_ROWS = 24;
 const MOST_LEGEND = 60;
 const SMALLEST_ROW = 512 * 1024;
 /** Blocks narrower than this are drawn only where none has been drawn yet. */
