@@ -84,3 +84,7 @@ export {
   REPORT_NONE,
 } from "./lib/paging/page_report.ts";
 export { recordTrace, type TraceRecording } from "./lib/replay/record_trace.ts";
+export {
+  exportPyTorch,
+  type PyTorchExport,
+} from "./lib/replay/write/write_pytorch.ts";

@@ -7,6 +7,7 @@
 import { allocCommand } from "./alloc.ts";
 import { benchCommand } from "./bench.ts";
 import type { Command } from "./command.ts";
+import { exportCommand } from "./export.ts";
 import { helpCommand } from "./help_command.ts";
 import { infoCommand } from "./info.ts";
 import { mapCommand } from "./map.ts";
@@ -23,5 +24,6 @@ export const COMMANDS: readonly Command[] = [
   tableCommand,
   topCommand,
   mapCommand,
+  exportCommand,
   helpCommand(() => COMMANDS),
 ];
