@@ -8,7 +8,8 @@ import { layOut, rowsOf } from "../../lib/live/memory_layout.ts";
 import { checkSnapshot, parseSnapshot } from "../../lib/live/read_snapshot.ts";
 import { TraceFormatError } from "../../lib/replay/read/trace_format_error.ts";
 import type { Snapshot } from "../../lib/snapshot.ts";
-import { CoherenceWorld, randomSteps } from "../lib/coherence_world.ts";
+import { CoherenceWorld } from "../lib/coherence_world.ts";
+import { randomSteps } from "../lib/random_walk.ts";
 import { GRANULE, openGated, openModel } from "../lib/support.ts";
 import { checkMarkup } from "../replay/markup_check.ts";
 

@@ -2,7 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { ratesBetween } from "../../lib/live/rates.ts";
 import { MOST_NAMES, takeSummary } from "../../lib/live/summary.ts";
-import { CoherenceWorld, randomSteps } from "../lib/coherence_world.ts";
+import { CoherenceWorld } from "../lib/coherence_world.ts";
+import { randomSteps } from "../lib/random_walk.ts";
 import { GRANULE, openModel } from "../lib/support.ts";
 
 Deno.test("the parts of any summary sum to the whole", () => {
