@@ -97,7 +97,7 @@ export class PickleWriter {
   /**
    * Writes a value.
    *
-   * @throws {RangeError} for numbers that are no integers between -2^53 and 2^53
+   * @throws {RangeError} for numbers that are no integers from 0 to 2^53 - 1
    */
   value(value: PickleValue): void {
     if (value === null) this.#op(Op.NONE);
@@ -125,25 +125,25 @@ export class PickleWriter {
   }
 
   #integer(value: number): void {
-    if (!Number.isSafeInteger(value)) {
+    if (!Number.isSafeInteger(value) || value < 0) {
       throw new RangeError(
-        `Cannot write ${value} as an integer: it is none below 2^53`,
+        `Cannot write ${value}: it is no integer from 0 to 2^53 - 1`,
       );
     }
-    if (value >= 0 && value < 2 ** 8) {
+    if (value < 2 ** 8) {
       this.#op(Op.BININT1);
       this.#byte(value);
-    } else if (value >= 0 && value < 2 ** 16) {
+    } else if (value < 2 ** 16) {
       this.#op(Op.BININT2);
       this.#view.setUint16(this.#room(2), value, true);
-    } else if (value >= -(2 ** 31) && value < 2 ** 31) {
+    } else if (value < 2 ** 31) {
       this.#op(Op.BININT);
       this.#view.setInt32(this.#room(4), value, true);
     } else {
-      // Two's complement of 7 bytes: one more bit than a double has for whole numbers.
+      // The highest bit is the sign, so 2^53 takes 7 bytes.
       this.#op(Op.LONG1);
       this.#byte(7);
-      this.#view.setBigInt64(this.#room(8), BigInt(value), true);
+      this.#view.setBigUint64(this.#room(8), BigInt(value), true);
       this.#length--;
     }
   }
