@@ -82,3 +82,4 @@ export {
   readReport,
   REPORT_NONE,
 } from "./lib/paging/page_report.ts";
+export { recordTrace, type TraceRecording } from "./lib/replay/record_trace.ts";

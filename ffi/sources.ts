@@ -29,6 +29,7 @@ import elf_image_c from "../native/elf_image.c" with { type: "text" };
 import error_c from "../native/error.c" with { type: "text" };
 import events_c from "../native/events.c" with { type: "text" };
 import extents_c from "../native/extents.c" with { type: "text" };
+import forks_c from "../native/forks.c" with { type: "text" };
 import graphs_c from "../native/graphs.c" with { type: "text" };
 import host_c from "../native/host.c" with { type: "text" };
 import host_allocators_c from "../native/host_allocators.c" with {
@@ -60,6 +61,7 @@ import cuda_api_h from "../native/cuda_api.h" with { type: "text" };
 import device_h from "../native/device.h" with { type: "text" };
 import elf_image_h from "../native/elf_image.h" with { type: "text" };
 import error_h from "../native/error.h" with { type: "text" };
+import forks_h from "../native/forks.h" with { type: "text" };
 import host_h from "../native/host.h" with { type: "text" };
 import ids_h from "../native/ids.h" with { type: "text" };
 import kernels_h from "../native/kernels.h" with { type: "text" };
@@ -108,6 +110,7 @@ export const SHIM_SOURCES: Sources = {
   "error.c": error_c,
   "events.c": events_c,
   "extents.c": extents_c,
+  "forks.c": forks_c,
   "graphs.c": graphs_c,
   "host.c": host_c,
   "host_allocators.c": host_allocators_c,
@@ -137,6 +140,7 @@ export const SHIM_SOURCES: Sources = {
   "device.h": device_h,
   "elf_image.h": elf_image_h,
   "error.h": error_h,
+  "forks.h": forks_h,
   "host.h": host_h,
   "ids.h": ids_h,
   "kernels.h": kernels_h,

@@ -21,6 +21,7 @@ import type { Driver } from "./driver.ts";
 import { InvalidBlockError } from "./errors.ts";
 import { Extents } from "./extents.ts";
 import { FlushQueue } from "./flush.ts";
+import { GraphHolds } from "./graph_holds.ts";
 import { Growables } from "./growables.ts";
 import { hasFlag, Heap, isLive } from "./heap.ts";
 import { Mapper } from "./mapper.ts";
@@ -48,6 +49,16 @@ export interface AllocatorOptions extends DebugOptions {
   growth?: Partial<GrowthPolicy>;
   /** Costs of the driver's calls; the backend's stored ones until measured, by default. */
   costs?: CostModel;
+}
+
+/** Told of every allocation and free. Must not throw. */
+export interface AllocationObserver {
+  /** A block was allocated or has another size; of the latter `freed` was told before. */
+  allocated(id: number): void;
+  /** A block was freed, last used on a stream, or is about to get another size. */
+  freed(address: number, requested: number, stream: number): void;
+  /** A request could not be served; `deviceFree` is what the device had, in bytes. */
+  refused(requested: number, deviceFree: number, stream: number): void;
 }
 
 /**
@@ -79,12 +90,16 @@ export class Allocator {
   readonly flushQueue: FlushQueue;
   /** Blocks freed while other streams still used them. */
   readonly pending: PendingFrees;
+  /** Blocks that graphs use. */
+  readonly graphs: GraphHolds;
   /** Blocks with room to grow behind them. */
   readonly growables: Growables = new Growables();
   /** Counters. */
   counters: Counters = new Counters();
   /** Names of blocks that have one. */
   readonly names: Map<number, string> = new Map();
+  /** Told of every allocation and free, if set. */
+  observer: AllocationObserver | undefined;
   /** Records of live blocks by address, once someone has asked by address. */
   #byAddress: Map<number, number> | undefined;
   /** Bytes of the anchor, 0 if there is none. Not counted as mapped. */
@@ -128,7 +143,7 @@ export class Allocator {
       granularity,
       options.freshAddresses,
     );
-    this.anchorBytes = profile.anchored ? dropAnchor(driver, this.arena) : 0;
+    this.anchorBytes = profile.anchored ? anchor(driver, this.arena) : 0;
     this.extents = new Extents(this.arena.base, granularity);
     this.streams = new Streams(driver);
     this.heap = new Heap(this.extents, this.streams, granularity);
@@ -141,6 +156,7 @@ export class Allocator {
       this.mapper,
     );
     this.pending = new PendingFrees(this);
+    this.graphs = new GraphHolds(this.blocks);
     this.watch = watched && new Watch(this, watched);
   }
 
@@ -220,6 +236,9 @@ export class Allocator {
     else if (size <= LARGEST_UNMERGED) this.heap.giveBack(id, last);
     else this.heap.release(id, last);
     if (this.#byAddress !== undefined) this.#byAddress.delete(address);
+    if (this.observer !== undefined) {
+      this.observer.freed(address, requested, last);
+    }
     counters.frees++;
     counters.liveBlocks--;
     counters.live -= size;
@@ -242,13 +261,35 @@ export class Allocator {
 
   /**
    * Notes that work on `stream` uses a live block: the stream waits for the block's own
-   * on the device, and the block's free will wait for it.
+   * on the device, and the block's free will wait for it. While the stream is capturing,
+   * the graph will hold the block.
    */
   useOn(id: number, stream: number): void {
     const own = this.blocks.stream[id]!;
-    if (stream === own || this.pending.isUser(id, stream)) return;
-    this.streams.join(stream, own);
-    this.pending.use(id, stream);
+    if (stream !== own && !this.pending.isUser(id, stream)) {
+      this.streams.join(stream, own);
+      this.pending.use(id, stream);
+    }
+    if (this.streams.clocks[stream]!.capturing) this.graphs.note(stream, id);
+  }
+
+  /**
+   * Lets go of the blocks of a graph that is gone; its launches used them until, by
+   * stream, the epochs given.
+   */
+  dropGraph(
+    ids: ReadonlySet<number>,
+    launches: ReadonlyMap<number, number>,
+  ): void {
+    this.pending.usedUntil(ids, launches);
+    this.watch?.quarantine?.usedUntil(ids, launches);
+    this.graphs.drop(ids);
+  }
+
+  /** Bytes of freed blocks whose memory graphs may still use. */
+  get capturedBytes(): number {
+    return this.pending.capturedBytes +
+      (this.watch?.quarantine?.capturedBytes ?? 0);
   }
 
   /** Starts all counts anew; nothing may be live. */
@@ -320,6 +361,7 @@ export class Allocator {
       this.#byAddress.set(this.blocks.address[id]!, id);
     }
     this.blocks.requested[id] = requested;
+    if (this.observer !== undefined) this.observer.allocated(id);
     counters.requested += requested;
     counters.liveBlocks++;
     if ((counters.live += size) > counters.peakLive) {
@@ -344,9 +386,10 @@ export class Allocator {
       ? this.watch
       : undefined;
     watch?.beforeFree(id, stream);
-    const shared = hasFlag(blocks, id, BlockFlag.SHARED);
+    const deferred = hasFlag(blocks, id, BlockFlag.SHARED) ||
+      hasFlag(blocks, id, BlockFlag.CAPTURED);
     if (watch?.quarantine) watch.quarantine.add(id, stream);
-    else if (shared) this.pending.add(id, stream);
+    else if (deferred) this.pending.add(id, stream);
     watch?.freed(id);
     if (hasFlag(blocks, id, BlockFlag.NAMED)) this.names.delete(id);
     if (watch?.quarantine) return watch.quarantine.trySettle();
@@ -354,7 +397,21 @@ export class Allocator {
       const end = blocks.address[id]! + blocks.size[id]!;
       this.flushQueue.abandon(end, this.growables.remove(id) - end);
     }
-    if (!shared) this.heap.release(id, stream);
+    if (!deferred) this.heap.release(id, stream);
+  }
+}
+
+/** Drops the anchor; the arena is given back if that fails. */
+function anchor(driver: Driver, arena: Arena): number {
+  try {
+    return dropAnchor(driver, arena);
+  } catch (error) {
+    try {
+      driver.unreserve(arena.base);
+    } catch {
+      // A device that refuses this too has a better reason in the first error.
+    }
+    throw error;
   }
 }
 

@@ -55,14 +55,15 @@ export class Arena {
     return this.frontier - this.base - this.#recyclableBytes;
   }
 
-  /** Takes `size` bytes; returns the address, or -1 if neither fresh nor flushed ones fit. */
+  /** Takes `size` bytes; returns the address, or -1 if no fresh and flushed ones fit. */
   take(size: number): number {
     if (this.frontier + size <= this.#preferFreshUntil) {
       return this.#takeFresh(size);
     }
     const recycled = this.#takeRecyclable(size);
     if (recycled >= 0) return recycled;
-    return this.frontier + size <= this.end ? this.#takeFresh(size) : -1;
+    if (this.frontier + size <= this.end) return this.#takeFresh(size);
+    return this.#takeAcross(size);
   }
 
   /** Takes the `size` bytes at the frontier, to extend what ends there; false if they don't fit. */
@@ -149,6 +150,19 @@ export class Arena {
       range.size -= size;
     }
     return address;
+  }
+
+  /** The last resort: a flushed range that ends at the frontier, and fresh addresses behind it. */
+  #takeAcross(size: number): number {
+    const last = this.#recyclable[this.#recyclable.length - 1];
+    if (
+      !last || last.address + last.size !== this.frontier ||
+      last.address + size > this.end
+    ) return -1;
+    this.#recyclable.pop();
+    this.#recyclableBytes -= last.size;
+    this.frontier = last.address + size;
+    return last.address;
   }
 
   /** Index of the first range behind `address`. */

@@ -119,7 +119,8 @@ export class Block {
   }
 
   /**
-   * Changes the size in place; the address and what fits of the contents stay.
+   * Changes the size in place; the address and what fits of the contents stay. A block that
+   * a graph uses keeps its capacity when it shrinks.
    *
    * @throws {MoonBrightError} code `cannot-grow` if other memory lies behind the block
    * @throws {OutOfMemoryError} if there is room but no memory
@@ -140,7 +141,8 @@ export class Block {
   /**
    * Notes that work on another stream uses the block, and makes that stream wait for
    * the block's own first. When freed, the block is not handed out before both have
-   * passed.
+   * passed. While the stream, be it the block's own, is capturing, the graph is noted as
+   * a user as well: the block keeps its memory until that is closed.
    */
   useOn(stream: Stream): void {
     const id = this.#record("use");
@@ -248,7 +250,7 @@ export class Block {
     }
     const stream = options.stream ?? this.stream;
     const driverId = stream.driverId(operation);
-    if (options.stream) this.useOn(options.stream);
+    this.useOn(stream);
     return { address: id === 0 ? 0 : this.address + offset, driverId };
   }
 }

@@ -19,7 +19,7 @@ export const BlockState = {
   FREE: 1,
   /** Owned by the program. */
   LIVE: 2,
-  /** Freed, but other streams have not passed yet: in no index. */
+  /** Freed, but other streams have not passed yet, or graphs may use it: in no index. */
   PENDING: 3,
   /** Mapped before a block that is to end where its extents end: owned by nobody. */
   PADDING: 4,
@@ -33,10 +33,12 @@ export const BlockFlag = {
   SHARED: 2,
   /** Lies alone in a stretch of addresses that it may grow into. */
   GROWABLE: 4,
+  /** Is used by captured work: keeps its memory until the graph is gone. */
+  CAPTURED: 8,
   /** Is watched: see debug/watch.ts. */
-  WATCHED: 8,
+  WATCHED: 16,
   /** Was handed out zeroed, and stays so where it grows. */
-  ZEROED: 16,
+  ZEROED: 32,
 } as const;
 
 /** Value of {@linkcode Blocks.whole} before it is worked out. */

@@ -24,6 +24,7 @@ export type ErrorCode =
   | "not-found"
   | "not-mapped"
   | "cannot-grow"
+  | "bad-trace"
   | "canary"
   | "driver";
 
@@ -81,6 +82,8 @@ export interface OutOfMemoryDetails {
   stitchable: number;
   /** Bytes freed but still in use by work on another stream. */
   pending: number;
+  /** Of the pending bytes, those that graphs may use which were not closed yet. */
+  captured: number;
   /** Bytes of all extents. */
   mapped: number;
   /** The budget, `Infinity` if there is none. */

@@ -17,13 +17,21 @@ export class Graph {
   readonly #owner: MoonBright;
   readonly #stream: Stream;
   readonly #id: number;
+  /** Records of the blocks that the work uses: held until the graph is closed. */
+  readonly #blocks: ReadonlySet<number>;
+  /** Streams that it was launched in, with the epoch of the last launch. */
+  readonly #launches = new Map<number, number>();
   #open = true;
 
-  /** Made by {@linkcode Stream.capture}: a graph of the driver, captured from a stream. */
-  constructor(stream: Stream, id: number) {
+  /**
+   * Made by {@linkcode Stream.capture}: a graph of the driver, captured from a stream, and
+   * the records of the blocks that it uses.
+   */
+  constructor(stream: Stream, id: number, blocks: ReadonlySet<number>) {
     this.#owner = stream.owner;
     this.#stream = stream;
     this.#id = id;
+    this.#blocks = blocks;
   }
 
   /** The instance that the graph belongs to. */
@@ -35,8 +43,8 @@ export class Graph {
    * Does the captured work in a stream's order, after the graph's launches so far, and
    * returns at once. The stream is the one captured from, if left out.
    *
-   * The blocks that the work uses must be live, and still be in their place, until it is
-   * done; whatever else it needs to wait for, the stream must have been told.
+   * Whatever the work needs to wait for, the stream must have been told. The blocks that it
+   * uses have their memory until the graph is closed, and then until its launches are done.
    *
    * @throws {TypeError} if the stream belongs to another instance
    * @throws {RangeError} if the stream is capturing
@@ -45,16 +53,22 @@ export class Graph {
   launch(stream: Stream = this.#stream): void {
     this.#owner.assertOpen("launch");
     if (!this.#open) throw new ClosedError("launch", "the graph");
-    this.#owner.streamNumber(stream, "launch");
+    const number = this.#owner.streamNumber(stream, "launch");
     this.#owner.allocator.watch?.beforeLaunch();
+    const { recorded } = this.#owner.allocator.streams.clocks[number]!;
+    this.#launches.set(number, recorded);
     this.#owner.driver.launchGraph(this.#id, stream.driverId("launch"));
   }
 
-  /** Destroys the graph; launches under way go on. */
+  /**
+   * Destroys the graph; launches under way go on. Blocks that it used and that were freed
+   * meanwhile become free behind them.
+   */
   close(): void {
     if (!this.#open || this.#owner.closed) return;
     this.#owner.driver.destroyGraph(this.#id);
     this.#open = false;
+    this.#owner.allocator.dropGraph(this.#blocks, this.#launches);
   }
 
   /** Closes the graph. */

@@ -10,6 +10,7 @@ import { BlockFlag, BlockState } from "./blocks.ts";
 import { type AddressReport, explainAddress } from "./debug/explain.ts";
 import type { DeviceInfo, Driver } from "./driver.ts";
 import { ClosedError, InvalidBlockError } from "./errors.ts";
+import { isLive } from "./heap.ts";
 import { Module } from "./kernel.ts";
 import type { DriverCall } from "./mapper.ts";
 import {
@@ -51,6 +52,14 @@ export interface AllocOptions {
   zero?: boolean;
 }
 
+/** What is remembered of a block whose owner may be lost. */
+interface OwnedBlock {
+  id: number;
+  generation: number;
+  /** What to call it in the report. */
+  what: string;
+}
+
 /** A GPU memory allocator over a driver. `mod.ts` has the class that also opens one. */
 export class MoonBright {
   /** The driver. Using it directly bypasses every check of lifetimes. */
@@ -61,7 +70,7 @@ export class MoonBright {
   readonly defaultStream: Stream;
   #closed = false;
   readonly #streams: Stream[];
-  readonly #leaks: FinalizationRegistry<string> | undefined;
+  readonly #leaks: FinalizationRegistry<OwnedBlock> | undefined;
   readonly #zero: boolean;
   /** Options of blocks that are given none; undefined if that needs nothing special. */
   readonly #defaults: AllocOptions | undefined;
@@ -84,9 +93,12 @@ export class MoonBright {
     this.defaultStream = new Stream(this, 0);
     this.#streams = [this.defaultStream];
     if (options.reportLeaks) {
-      this.#leaks = new FinalizationRegistry((what) =>
-        console.warn(`MoonBright: a block was never freed: ${what}`)
-      );
+      this.#leaks = new FinalizationRegistry(({ id, generation, what }) => {
+        const { blocks } = this.allocator;
+        // Freed blocks lose their owners too, and so does a closed instance's memory.
+        if (this.#closed || !isLive(blocks, id, generation)) return;
+        console.warn(`MoonBright: a block was never freed: ${what}`);
+      });
     }
   }
 
@@ -133,9 +145,7 @@ export class MoonBright {
       Math.ceil(requested / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT,
       0,
     );
-    const block = new Block(this, id, allocator.blocks.generation[id]!);
-    if (this.#leaks) this.#leaks.register(block, `${requested} bytes`);
-    return block;
+    return this.#own(id, `${requested} bytes`);
   }
 
   /**
@@ -330,10 +340,14 @@ export class MoonBright {
     }
     const zero = options.zero ?? this.#zero;
     if (zero || allocator.watch !== undefined) this.#prepare(id, zero, options);
-    const block = new Block(this, id, allocator.blocks.generation[id]!);
-    if (this.#leaks) {
-      this.#leaks.register(block, options.name ?? `${requested} bytes`);
-    }
+    return this.#own(id, options.name ?? `${requested} bytes`);
+  }
+
+  /** The owner of a new block, whose loss is noticed if that was asked for. */
+  #own(id: number, what: string): Block {
+    const generation = this.allocator.blocks.generation[id]!;
+    const block = new Block(this, id, generation);
+    if (this.#leaks) this.#leaks.register(block, { id, generation, what });
     return block;
   }
 

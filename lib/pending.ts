@@ -1,12 +1,13 @@
 /**
  * Blocks that were used on other streams than their own: when freed they wait, in no
- * index, until those streams have passed.
+ * index, until those streams have passed. So do blocks that graphs use (graph_holds.ts),
+ * until the graphs are gone.
  *
  * @module
  */
 
 import { BlockFlag, type Blocks, BlockState } from "./blocks.ts";
-import type { Heap } from "./heap.ts";
+import { hasFlag, type Heap } from "./heap.ts";
 import type { Counters } from "./stats.ts";
 import type { Streams } from "./streams.ts";
 
@@ -44,6 +45,15 @@ export class PendingFrees {
     return this.#frees.length;
   }
 
+  /** Bytes of waiting blocks that graphs may use. */
+  get capturedBytes(): number {
+    let bytes = 0;
+    for (const { id } of this.#frees) {
+      if (this.#isCaptured(id)) bytes += this.#context.blocks.size[id]!;
+    }
+    return bytes;
+  }
+
   /** Notes that work on `stream` uses a live block of another stream. */
   use(id: number, stream: number): void {
     const users = this.#users.get(id);
@@ -66,6 +76,32 @@ export class PendingFrees {
   grown(id: number): void {
     const users = this.#users.get(id);
     if (users) { for (const stream of users.keys()) users.set(stream, false); }
+  }
+
+  /** Notes that blocks, live or freed, were used on streams until the given epochs. */
+  usedUntil(
+    ids: ReadonlySet<number>,
+    epochs: ReadonlyMap<number, number>,
+  ): void {
+    const { blocks, streams } = this.#context;
+    const uses = [...epochs].filter(([stream, epoch]) =>
+      !streams.isPassed(stream, epoch)
+    );
+    if (uses.length === 0) return;
+    for (const { id, waits } of this.#frees) {
+      if (!ids.has(id)) continue;
+      for (const [stream, epoch] of uses) waits.push({ stream, epoch });
+    }
+    for (const id of ids) {
+      if (blocks.state[id] !== BlockState.LIVE) continue;
+      for (const [stream] of uses) {
+        if (stream === blocks.stream[id]) continue;
+        // Nothing says that the stream waits for what the block was used for before.
+        const waits = this.isUser(id, stream);
+        this.use(id, stream);
+        this.#users.get(id)!.set(stream, waits);
+      }
+    }
   }
 
   /** Forgets the streams noted for a block. */
@@ -99,11 +135,12 @@ export class PendingFrees {
     const waiting: PendingFree[] = [];
     const done: PendingFree[] = [];
     for (const free of this.#frees) {
-      const passed = free.waits.every(({ stream, epoch }) => {
-        // A stream that was capturing then could not record the event.
-        streams.ensureTicked(stream, epoch);
-        return streams.isPassed(stream, epoch);
-      });
+      const passed = !this.#isCaptured(free.id) &&
+        free.waits.every(({ stream, epoch }) => {
+          // A stream that was capturing then could not record the event.
+          streams.ensureTicked(stream, epoch);
+          return streams.isPassed(stream, epoch);
+        });
       (passed ? done : waiting).push(free);
     }
     this.#frees = waiting;
@@ -114,7 +151,8 @@ export class PendingFrees {
   /** Waits on the host for all that is pending, and frees it; returns whether any was freed. */
   wait(): boolean {
     const { streams } = this.#context;
-    for (const { waits } of this.#frees) {
+    for (const { id, waits } of this.#frees) {
+      if (this.#isCaptured(id)) continue;
       for (const { stream, epoch } of waits) streams.waitPassed(stream, epoch);
     }
     return this.settle();
@@ -126,6 +164,10 @@ export class PendingFrees {
     for (const free of this.#frees) {
       if (free.stream === stream) free.stream = 0;
     }
+  }
+
+  #isCaptured(id: number): boolean {
+    return hasFlag(this.#context.blocks, id, BlockFlag.CAPTURED);
   }
 
   #free(id: number, stream: number): void {

@@ -14,7 +14,8 @@ import { zeroFrom } from "./zero.ts";
 
 /**
  * Resizes a live block in place to `requested` bytes (at least 1). Growing maps more
- * behind the same address; shrinking makes whatever is no longer used free at once.
+ * behind the same address; shrinking makes whatever is no longer used free at once,
+ * unless a graph uses the block.
  *
  * @throws {MoonBrightError} code `cannot-grow` if something else lies behind the block
  * @throws {OutOfMemoryError} if there is room but no memory
@@ -57,7 +58,7 @@ function changeSize(a: Allocator, id: number, requested: number): void {
       );
     }
     a.pending.grown(id);
-  } else if (size < before) {
+  } else if (size < before && !hasFlag(blocks, id, BlockFlag.CAPTURED)) {
     if (growable) shrinkGrowable(a, id, size);
     // A quarantined block's end would otherwise serve others.
     else if (!watch?.quarantine) {
@@ -72,8 +73,13 @@ function changeSize(a: Allocator, id: number, requested: number): void {
     zeroFrom(a, id, requestedBefore);
     a.pending.grown(id);
   }
+  const { observer } = a;
+  if (observer !== undefined) {
+    observer.freed(blocks.address[id]!, requestedBefore, blocks.stream[id]!);
+  }
   counters.requested += requested - requestedBefore;
   blocks.requested[id] = requested;
+  if (observer !== undefined) observer.allocated(id);
 }
 
 /** Makes the block's stream wait for the others that used it, so that its order covers theirs. */

@@ -127,7 +127,7 @@ export function backRange(
     const way = attempt();
     if (way) return way;
   }
-  throw outOfMemory(a, "alloc", requested);
+  throw outOfMemory(a, "alloc", requested, stream);
 }
 
 /** Before a request rather than after it: a failed flush must not lose a served block. */
@@ -238,7 +238,7 @@ function underPressure(
   // Once more, to tell a lack of addresses from a lack of memory.
   const served = mapMore(a, size, stream);
   if (served) return served;
-  throw outOfMemory(a, "alloc", requested);
+  throw outOfMemory(a, "alloc", requested, stream);
 }
 
 /** What can be done under pressure, cheapest first; each tells whether it changed anything. */
@@ -324,6 +324,7 @@ export function outOfMemory(
   a: Allocator,
   operation: string,
   requested: number,
+  stream: number,
 ): OutOfMemoryError {
   const { counters, extents, heap, blocks, driver } = a;
   heap.settle();
@@ -341,6 +342,10 @@ export function outOfMemory(
   } catch {
     // The figures are a help, never a second failure.
   }
+  if (a.observer !== undefined) {
+    a.observer.refused(requested, deviceFree, stream);
+  }
+  const captured = a.capturedBytes;
   const device = `${driver.info.backend}:${driver.info.ordinal}`;
   const budget = a.budget === Infinity ? "none" : formatSize(a.budget);
   return new OutOfMemoryError(
@@ -349,8 +354,8 @@ export function outOfMemory(
       formatSize(counters.live)
     }, free ${formatSize(free)} (largest piece ${formatSize(largestFree)}, ${
       formatSize(stitchable)
-    } in wholly free extents), pending ${
-      formatSize(counters.pending)
+    } in wholly free extents), pending ${formatSize(counters.pending)}${
+      captured > 0 ? ` (${formatSize(captured)} used by open graphs)` : ""
     }, mapped ${
       formatSize(extents.totalBytes)
     }, budget ${budget}, free on the device ${
@@ -363,6 +368,7 @@ export function outOfMemory(
       largestFree,
       stitchable,
       pending: counters.pending,
+      captured,
       mapped: extents.totalBytes,
       budget: a.budget,
       deviceFree,

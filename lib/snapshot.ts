@@ -5,8 +5,9 @@
  */
 
 import type { Allocator } from "./allocator.ts";
-import { BlockState } from "./blocks.ts";
+import { BlockFlag, BlockState } from "./blocks.ts";
 import type { DeviceInfo } from "./driver.ts";
+import { hasFlag } from "./heap.ts";
 import type { BlockStory } from "./debug/history.ts";
 import type { CallCount, CallKind } from "./mapper.ts";
 import type { Stats } from "./stats.ts";
@@ -19,12 +20,14 @@ export interface BlockSnapshot {
   size: number;
   /** Bytes asked for; 0 of a free block. */
   requested: number;
-  /** What it is: `pending` is freed, but still used by work on another stream. */
+  /** What it is: `pending` is freed, but still used by work on another stream or by a graph. */
   state: "free" | "live" | "pending";
   /** Number of the stream whose order it follows. */
   stream: number;
   /** Its name, if it has one. */
   name?: string;
+  /** Whether a graph that was not closed yet uses it. */
+  captured?: true;
   /** Bytes it can grow to in place, if room was kept for it. */
   maxSize?: number;
 }
@@ -91,6 +94,7 @@ export function takeStats(a: Allocator): Stats {
     largestFree,
     stitchable,
     pending: counters.pending,
+    captured: a.capturedBytes,
     mapped: extents.totalBytes,
     extents: extents.count,
     anchor: a.anchorBytes,
@@ -134,6 +138,7 @@ export function takeSnapshot(a: Allocator): Snapshot {
     const state = STATES[blocks.state[id]!];
     if (!state) continue;
     const name = a.names.get(id);
+    const captured = hasFlag(blocks, id, BlockFlag.CAPTURED) || undefined;
     const end = ends.get(id);
     snapshot.blocks.push({
       address: blocks.address[id]!,
@@ -142,6 +147,7 @@ export function takeSnapshot(a: Allocator): Snapshot {
       state,
       stream: blocks.stream[id]!,
       ...(name === undefined ? {} : { name }),
+      ...(captured ? { captured } : {}),
       ...(end === undefined ? {} : { maxSize: end - blocks.address[id]! }),
     });
   }

@@ -33,8 +33,10 @@ export interface Stats {
   largestFree: number;
   /** In wholly free extents. */
   stitchable: number;
-  /** Freed, but still used by work on another stream. */
+  /** Freed, but still used by work on another stream, or by a graph. */
   pending: number;
+  /** Of those, what graphs may use that were not closed yet. */
+  captured: number;
   /** Of all extents: what the device has given. */
   mapped: number;
   /** Number of extents. */

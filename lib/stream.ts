@@ -13,6 +13,8 @@ export class Stream {
   readonly #owner: MoonBright;
   readonly #number: number;
   #open = true;
+  /** Whether a capture that failed could not be ended yet. */
+  #lingering = false;
 
   /** Made by {@linkcode MoonBright.createStream}. */
   constructor(owner: MoonBright, number: number) {
@@ -77,6 +79,10 @@ export class Stream {
    * from and to the host, and nothing can wait for the whole device. A block of another
    * stream must have been used on this one before. Allocating goes on as ever.
    *
+   * The blocks that the work uses keep their memory until the graph is closed, also when
+   * they are freed or shrunk. A block whose address reaches a kernel as a mere number has
+   * to be named: by its `useOn` of this stream, inside the function.
+   *
    * @example
    * ```ts
    * import { MoonBright } from "@moonbright/moonbright";
@@ -94,38 +100,44 @@ export class Stream {
    */
   capture(work: () => void): Graph {
     this.driverId("capture");
-    const { streams } = this.#owner.allocator;
+    const { streams, graphs } = this.#owner.allocator;
+    if (this.#lingering) this.#abandonCapture();
     streams.beginCapture(this.#number);
-    let result: unknown;
+    graphs.begin(this.#number);
     try {
-      result = work();
+      if (work() as unknown instanceof Promise) {
+        throw new TypeError(
+          "Cannot capture: the function must put its work into the stream " +
+            "before it returns, but it returned a promise",
+        );
+      }
+      const id = streams.endCapture(this.#number);
+      return new Graph(this, id, graphs.end(this.#number));
     } catch (error) {
+      graphs.drop(graphs.end(this.#number));
       this.#abandonCapture();
       throw error;
     }
-    if (result instanceof Promise) {
-      this.#abandonCapture();
-      throw new TypeError(
-        "Cannot capture: the function must put its work into the stream " +
-          "before it returns, but it returned a promise",
-      );
-    }
-    return new Graph(this, streams.endCapture(this.#number));
   }
 
   /** Ends a capture that failed; why it failed matters more than how that goes. */
   #abandonCapture(): void {
-    const { allocator, driver } = this.#owner;
+    const { allocator: { streams }, driver } = this.#owner;
+    const clock = streams.clocks[this.#number]!;
     try {
-      driver.destroyGraph(allocator.streams.endCapture(this.#number));
+      if (clock.capturing) {
+        driver.destroyGraph(streams.endCapture(this.#number));
+      }
     } catch {
       // A stream or instance that was closed meanwhile has ended it.
     }
+    this.#lingering = clock.capturing;
   }
 
   /** Waits for the stream and destroys it; its blocks then follow the default stream. */
   close(): void {
     if (!this.#open || this.#number === 0 || this.#owner.closed) return;
+    if (this.#lingering) this.#abandonCapture();
     this.#owner.allocator.destroyStream(this.#number);
     this.#open = false;
   }
@@ -195,8 +207,8 @@ export class Event {
   /** Destroys the event. */
   close(): void {
     if (!this.#open || this.#owner.closed) return;
-    this.#open = false;
     this.#owner.driver.destroyEvent(this.#id);
+    this.#open = false;
   }
 
   /** Closes the event. */

@@ -81,11 +81,31 @@ export class Streams {
     clock.capturing = true;
   }
 
-  /** Ends a stream's capture; returns the driver's id of the graph. */
+  /**
+   * Ends a stream's capture; returns the driver's id of the graph.
+   *
+   * @throws {DriverError} if that fails; `capturing` then says whether it has ended
+   */
   endCapture(stream: number): number {
     const clock = this.clocks[stream]!;
-    clock.capturing = false;
-    return this.#driver.endCapture(clock.driverId);
+    try {
+      const graph = this.#driver.endCapture(clock.driverId);
+      clock.capturing = false;
+      return graph;
+    } catch (error) {
+      // A call that failed before it reached the stream has ended nothing.
+      clock.capturing = this.#isStillCapturing(clock);
+      throw error;
+    }
+  }
+
+  #isStillCapturing({ driverId }: StreamClock): boolean {
+    try {
+      return this.#driver.isCapturing(driverId);
+    } catch {
+      // On a lost or closed device no stream captures.
+      return false;
+    }
   }
 
   /**

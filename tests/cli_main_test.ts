@@ -144,6 +144,10 @@ Deno.test("flags may stand before the command, and -- ends them", async () => {
 
 Deno.test("every error code has its exit code", async () => {
   const expected: Record<ErrorCode, number> = {
+    "bad-trace": 6,
+    "untrusted": 3,
+    "canary": 1,
+
     "out-of-memory": 4,
     "out-of-addresses": 4,
     "no-library": 3,

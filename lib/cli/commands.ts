@@ -9,6 +9,7 @@ import { benchCommand } from "./bench.ts";
 import type { Command } from "./command.ts";
 import { helpCommand } from "./help_command.ts";
 import { infoCommand } from "./info.ts";
+import { replayCommand } from "./replay.ts";
 import { tableCommand } from "./table_command.ts";
 
 /** All commands, in the order that the help shows. */
@@ -16,6 +17,7 @@ export const COMMANDS: readonly Command[] = [
   infoCommand,
   allocCommand,
   benchCommand,
+  replayCommand,
   tableCommand,
   helpCommand(() => COMMANDS),
 ];

@@ -22,6 +22,8 @@ export const ExitCode = {
   OUT_OF_MEMORY: 4,
   /** Memory did not hold what was written to it, or was not given back. */
   MISMATCH: 5,
+  /** A file is not what it should be. */
+  BAD_FILE: 6,
   /** Ended by Ctrl-C. */
   INTERRUPTED: 130,
 } as const;
@@ -37,12 +39,14 @@ export const EXIT_CODE_MEANINGS: Readonly<Record<ExitCode, string>> = {
   [ExitCode.NO_DEVICE]: "no such device, or no usable library for it",
   [ExitCode.OUT_OF_MEMORY]: "out of memory",
   [ExitCode.MISMATCH]: "verification failed",
+  [ExitCode.BAD_FILE]: "a file is damaged or of a kind that is not known",
   [ExitCode.INTERRUPTED]: "interrupted",
 };
 
 const CODES: Partial<Record<ErrorCode, ExitCode>> = {
   "out-of-memory": ExitCode.OUT_OF_MEMORY,
   "out-of-addresses": ExitCode.OUT_OF_MEMORY,
+  "bad-trace": ExitCode.BAD_FILE,
   "no-library": ExitCode.NO_DEVICE,
   "library-mismatch": ExitCode.NO_DEVICE,
   "no-compiler": ExitCode.NO_DEVICE,

@@ -6,7 +6,9 @@
  */
 
 import type { Allocator } from "../allocator.ts";
+import { BlockFlag } from "../blocks.ts";
 import type { CanaryDamage } from "../errors.ts";
+import { hasFlag } from "../heap.ts";
 
 /** Bytes that a block's capacity has behind the block at least, so that there is a canary. */
 export const LEAST_CANARY = 32;
@@ -32,11 +34,13 @@ export class Canaries {
 
   /**
    * Whether a live block can be given canaries now: a stream that is capturing would note
-   * them for its graph instead of writing them.
+   * them for its graph instead of writing them, and a graph writes as far as the block
+   * reached when it was captured.
    */
   canArm(id: number): boolean {
     const { blocks, streams } = this.#allocator;
-    return !streams.clocks[blocks.stream[id]!]!.capturing;
+    return !streams.clocks[blocks.stream[id]!]!.capturing &&
+      !hasFlag(blocks, id, BlockFlag.CAPTURED);
   }
 
   /**

@@ -48,6 +48,16 @@ export class Quarantine {
     return this.#waiting.length;
   }
 
+  /** Bytes of those that graphs may use. */
+  get capturedBytes(): number {
+    const { blocks } = this.#allocator;
+    let bytes = 0;
+    for (const { id } of this.#waiting) {
+      if (hasFlag(blocks, id, BlockFlag.CAPTURED)) bytes += blocks.size[id]!;
+    }
+    return bytes;
+  }
+
   /**
    * Allocates a block that lies alone and, with `maxSize`, can grow to that in place.
    * Returns its record.
@@ -98,22 +108,35 @@ export class Quarantine {
    * @throws {DriverError} if the driver refuses; what it refused is tried again later
    */
   settle(wait: boolean): void {
-    const { streams, flushQueue } = this.#allocator;
+    const { blocks, streams, flushQueue } = this.#allocator;
     if (this.#waiting.length > 0) {
       if (!wait) streams.pollAll();
       const waiting: Waiting[] = [];
       for (const freed of this.#waiting) {
-        const passed = freed.waits.every(({ stream, epoch }) => {
-          if (wait) streams.waitPassed(stream, epoch);
-          else streams.ensureTicked(stream, epoch);
-          return streams.isPassed(stream, epoch);
-        });
+        // What a graph may use stays mapped until the graph is closed.
+        const passed = !hasFlag(blocks, freed.id, BlockFlag.CAPTURED) &&
+          freed.waits.every(({ stream, epoch }) => {
+            if (wait) streams.waitPassed(stream, epoch);
+            else streams.ensureTicked(stream, epoch);
+            return streams.isPassed(stream, epoch);
+          });
         if (passed) this.#retire(freed);
         else waiting.push(freed);
       }
       this.#waiting = waiting;
     }
     if (flushQueue.count > 0) flushQueue.flush(wait);
+  }
+
+  /** Notes that freed blocks were used on streams until the given epochs: by a graph's launches. */
+  usedUntil(
+    ids: ReadonlySet<number>,
+    epochs: ReadonlyMap<number, number>,
+  ): void {
+    for (const { id, waits } of this.#waiting) {
+      if (!ids.has(id)) continue;
+      for (const [stream, epoch] of epochs) waits.push({ stream, epoch });
+    }
   }
 
   /** As `settle(false)`, for callers that must not fail because a driver refuses to unmap. */

@@ -15,7 +15,7 @@ import { ClosedError, MoonBrightError } from "../errors.ts";
 import type { MoonBright } from "../moonbright.ts";
 import { checkBytes } from "../sizes.ts";
 import type { Stream } from "../stream.ts";
-import type { FrameCopy } from "./argument_blocks.ts";
+import { type FrameCopy, MOST_RUNS } from "./argument_blocks.ts";
 import {
   encode,
   type EntryFormat,
@@ -96,6 +96,21 @@ export interface PagedView {
 /** Retired pages at which their entries are cleared. */
 const CLEAR_AT_SHARE = 1 / 8;
 
+/** What captured graphs may write: frames of a range or, without any, its pages. */
+interface Parked {
+  range: RangeState;
+  pieces?: readonly Piece[];
+}
+
+/** Frames that no range has any more, but that can't be given out yet. */
+interface HeldFrames {
+  /** The range that had them last. */
+  range: RangeState;
+  run: FrameRun;
+  first: number;
+  count: number;
+}
+
 /** Paged device memory. */
 export class PagedSpace {
   /** Bytes of a page. */
@@ -112,15 +127,19 @@ export class PagedSpace {
   readonly #frames: FrameStore;
   readonly #writer: TableWriter;
   readonly #ranges = new Set<RangeState>();
-  /** What gives back the frames and pages that captured graphs may write: kept until those are gone. */
-  readonly #parked: (() => void)[] = [];
-  /** What gives back frames that no stream could be made to wait for, one being captured. */
-  readonly #held: (() => void)[] = [];
+  /** Frames and pages that captured graphs may write: kept until those are gone. */
+  #parked: Parked[] = [];
+  /**
+   * Frames whose stream could not be made to wait for their former readers, one being
+   * captured or the driver having refused.
+   */
+  #held: HeldFrames[] = [];
   #mappedPages = 0;
   #clearings = 0;
   /** Where entries were last cleared: whoever uses the pages anew comes after it. */
   #lastClearing = { stream: 0, epoch: 0 };
   #closed = false;
+  #released = false;
 
   /**
    * Made by `mb.pagedSpace()`.
@@ -169,6 +188,7 @@ export class PagedSpace {
     this.#virtual = new VirtualPages(this.pages);
     this.#table = mb.alloc(8 * this.pages, { name: `${name}: table` });
     let frames: FrameStore | undefined;
+    let writer: TableWriter | undefined;
     try {
       frames = new FrameStore(mb, pageSize, first, most, `${name}: store`);
       this.#frames = frames;
@@ -176,7 +196,7 @@ export class PagedSpace {
       else this.entryOrigin = frames.addressOf(0);
       const entryBase = frames.addressOf(0) - this.entryOrigin;
       checkAddresses(this.format, entryBase, most, pageSize);
-      this.#writer = new TableWriter(
+      writer = new TableWriter(
         mb,
         images,
         {
@@ -187,12 +207,14 @@ export class PagedSpace {
           format: this.format,
         },
       );
+      this.#writer = writer;
+      writer.clear(0, [{ first: 0, count: this.pages }]);
     } catch (error) {
+      writer?.close();
       frames?.close();
       this.#table.free();
       throw error;
     }
-    this.#writer.clear(0, [{ first: 0, count: this.pages }]);
     this.#noteClearing(0);
   }
 
@@ -299,8 +321,8 @@ export class PagedSpace {
       captured,
       live: true,
     };
-    this.#write(range, first, pieces, () => {
-      this.#release(range, pieces);
+    this.#write(range, first, pieces, range.version, () => {
+      this.#releaseNow(range, pieces);
       this.#virtual.recycle([{ first, count: most }]);
     });
     this.#ranges.add(range);
@@ -323,8 +345,18 @@ export class PagedSpace {
   forgetGraphs(): void {
     this.assertOpen("forget graphs");
     this.#refuseCaptures("forget graphs");
+    // First, since it can fail and must then have changed nothing.
+    for (const { range } of this.#parked) {
+      this.followOpenStream(range);
+      this.#orderUsers(range);
+    }
     for (const range of this.#ranges) range.captured = false;
-    for (const giveBack of this.#parked.splice(0)) giveBack();
+    const parked = this.#parked;
+    this.#parked = [];
+    for (const { range, pieces } of parked) {
+      if (pieces) this.#releaseNow(range, pieces);
+      else this.#retireNow(range);
+    }
     this.#giveHeld();
   }
 
@@ -332,20 +364,27 @@ export class PagedSpace {
    * Frees table and store. Kernels that use them must be done or ordered before.
    *
    * @throws {RangeError} if graphs hold work of the space, or a stream that uses it is
-   * capturing; the space stays open then
+   * capturing; closing can be tried again then
    */
   close(): void {
-    if (this.#closed) return;
+    if (this.#released) return;
     if (!this.#mb.closed) {
-      this.#refuseCaptures("close the paged space");
-      // Work of every stream that used the space comes before the memory is used again.
-      for (const stream of this.#writer.streams) this.#join(0, stream);
-      this.#writer.close();
-      for (const range of this.#ranges) range.live = false;
+      if (!this.#closed) {
+        this.#refuseCaptures("close the paged space");
+        // Work of every stream that used the space comes before the memory is used again.
+        for (const stream of this.#writer.streams) this.#join(0, stream);
+      }
+      try {
+        this.#writer.close();
+      } finally {
+        // Without its kernels nothing works: only closing is left to be done.
+        if (!this.#writer.loaded) this.#closed = true;
+      }
       this.#frames.close();
       this.#table[Symbol.dispose]();
     }
     this.#closed = true;
+    this.#released = true;
   }
 
   /** Closes the space. */
@@ -379,11 +418,15 @@ export class PagedSpace {
     }
     const captured = this.#noteCapture(range);
     const pieces = this.#takeFrames(range.stream, pages, captured);
-    range.version++;
-    this.#write(range, range.first + range.pages, pieces, () => {
-      this.#release(range, pieces);
-      range.version--;
-    });
+    const version = range.version + 1;
+    this.#write(
+      range,
+      range.first + range.pages,
+      pieces,
+      version,
+      () => this.#releaseNow(range, pieces),
+    );
+    range.version = version;
     appendPieces(range.pieces, pieces);
     range.pages += pages;
     this.#mappedPages += pages;
@@ -395,12 +438,12 @@ export class PagedSpace {
     const left = range.pages - pages;
     this.#noteCapture(range);
     this.#orderUsers(range);
-    range.version++;
     // Cleared at once: the range may grow there again.
     this.#writer.clear(range.stream, [{
       first: range.first + left,
       count: pages,
     }]);
+    range.version++;
     const gone = slicePieces(range.pieces, left, range.pages);
     range.pieces = slicePieces(range.pieces, 0, left);
     range.pages = left;
@@ -424,10 +467,8 @@ export class PagedSpace {
       );
     }
     const captured = this.#noteCapture(range) || this.#isCapturing(stream);
-    if (stream !== range.stream) {
-      this.#join(stream, range.stream);
-      (range.users ??= new Set()).add(stream);
-    }
+    // For the contents. The range need not wait for the fork: what either writes is its own.
+    this.#join(stream, range.stream);
     const first = this.#takePages(most, stream, captured);
     for (const { run, offset, count } of range.pieces) {
       run.retain(offset, count);
@@ -445,21 +486,10 @@ export class PagedSpace {
       captured,
       live: true,
     };
-    const undo = () => {
-      for (const { run, offset, count } of range.pieces) {
-        run.release(offset, count, () => {});
-      }
-      this.#virtual.recycle([{ first, count: most }]);
-    };
+    let written = false;
     try {
-      range.version++;
       if (range.pages > 0) {
-        this.#writer.protect(
-          range.stream,
-          [{ first: range.first, count: range.pages }],
-          true,
-          range.version,
-        );
+        // The fork's first: entries that nobody knows yet need no undoing.
         this.#writer.materialize(
           stream,
           first,
@@ -467,11 +497,23 @@ export class PagedSpace {
           true,
           fork.version,
         );
+        written = true;
+        this.#writer.protect(
+          range.stream,
+          [{ first: range.first, count: range.pages }],
+          true,
+          range.version + 1,
+        );
       }
     } catch (error) {
-      undo();
+      for (const { run, offset, count } of range.pieces) {
+        run.release(offset, count, () => {});
+      }
+      if (written) this.#retire(fork);
+      else this.#virtual.recycle([{ first, count: most }]);
       throw error;
     }
+    range.version++;
     this.#ranges.add(fork);
     this.#mappedPages += fork.pages;
     return new PagedRange(this, fork);
@@ -515,19 +557,19 @@ export class PagedSpace {
       }
       mayCopy = copies.length > 0;
       if (mayCopy) this.#writer.copyPages(range.stream, copies);
-      range.version++;
       this.#writer.materialize(
         range.stream,
         range.first + first,
         after,
         range.readOnly,
-        range.version,
+        range.version + 1,
       );
     } catch (error) {
       if (mayCopy) this.#release(range, taken);
       else this.#releaseNow(range, taken);
       throw error;
     }
+    range.version++;
     const head = slicePieces(range.pieces, 0, first);
     const tail = slicePieces(range.pieces, first + count, range.pages);
     range.pieces = [];
@@ -539,21 +581,33 @@ export class PagedSpace {
   protectRange(range: RangeState, readOnly: boolean): void {
     this.#noteCapture(range);
     this.#orderUsers(range);
-    if (readOnly) {
-      range.version++;
-      if (range.pages > 0) {
-        this.#writer.protect(
-          range.stream,
-          [{ first: range.first, count: range.pages }],
-          true,
-          range.version,
-        );
+    const spans = readOnly
+      ? [{ first: range.first, count: range.pages }]
+      : this.#ownPages(range);
+    if (range.pages > 0) {
+      try {
+        this.#writer.protect(range.stream, spans, readOnly, range.version + 1);
+      } catch (error) {
+        this.#protectAgain(range, spans);
+        throw error;
       }
-      range.readOnly = true;
-      return;
     }
-    range.readOnly = false;
-    // Shared pages stay read-only until `writable` copies them.
+    range.version++;
+    range.readOnly = readOnly;
+  }
+
+  /** Undoes a change of rights whose later launches failed: of many stretches some are changed. */
+  #protectAgain(range: RangeState, spans: readonly PageSpan[]): void {
+    if (spans.length <= MOST_RUNS) return;
+    try {
+      this.#writer.protect(range.stream, spans, range.readOnly, range.version);
+    } catch {
+      // The first failure says more.
+    }
+  }
+
+  /** The pages whose frames no other range has: shared ones stay read-only until they are copied. */
+  #ownPages(range: RangeState): PageSpan[] {
     let page = range.first;
     const own: PageSpan[] = [];
     for (const piece of range.pieces) {
@@ -566,8 +620,7 @@ export class PagedSpace {
         page += count;
       }
     }
-    range.version++;
-    this.#writer.protect(range.stream, own, false, range.version);
+    return own;
   }
 
   /** See {@linkcode PagedRange.write}. */
@@ -651,14 +704,23 @@ export class PagedSpace {
     const { pieces } = range;
     range.pieces = [];
     this.#release(range, pieces);
-    if (range.captured) this.#parked.push(() => this.#retire(range));
-    else this.#retire(range);
+    this.#retire(range);
   }
 
+  /** Retires the pages of a range that is gone, once no graph may write their entries. */
   #retire(range: RangeState): void {
+    if (range.captured) this.#parked.push({ range });
+    else this.#retireNow(range);
+  }
+
+  /** Never fails: what is due can as well be cleared at the next free, or when pages lack. */
+  #retireNow(range: RangeState): void {
     this.#virtual.retire(range.first, range.most);
-    if (this.#virtual.retiredPages > this.pages * CLEAR_AT_SHARE) {
+    if (this.#virtual.retiredPages <= this.pages * CLEAR_AT_SHARE) return;
+    try {
       this.#clear(range.stream);
+    } catch {
+      // The pages stay retired.
     }
   }
 
@@ -681,7 +743,11 @@ export class PagedSpace {
     this.#clearings++;
     this.#virtual.recycle(spans);
     // So that they may use the pages anew also under capture.
-    for (const other of this.#writer.streams) this.#join(other, stream);
+    try {
+      for (const other of this.#writer.streams) this.#join(other, stream);
+    } catch {
+      // Whoever takes the pages first waits for the clearing then.
+    }
   }
 
   #noteClearing(stream: number): void {
@@ -721,6 +787,7 @@ export class PagedSpace {
     range: RangeState,
     firstPage: number,
     pieces: Piece[],
+    version: number,
     undo: () => void,
   ): void {
     try {
@@ -729,7 +796,7 @@ export class PagedSpace {
         firstPage,
         pieces,
         range.readOnly,
-        range.version,
+        version,
       );
     } catch (error) {
       undo();
@@ -737,30 +804,41 @@ export class PagedSpace {
     }
   }
 
-  /** Gives back frames that no range has any more, once all that shared them are ordered before. */
+  /** Gives back frames that no range has any more, once no graph may write them. */
   #release(range: RangeState, pieces: readonly Piece[]): void {
-    if (range.captured) {
-      this.#parked.push(() => this.#releaseNow(range, pieces));
-    } else this.#releaseNow(range, pieces);
+    if (range.captured) this.#parked.push({ range, pieces });
+    else this.#releaseNow(range, pieces);
   }
 
+  /**
+   * Gives back frames that no range has any more, once all that shared them are ordered
+   * before. The range's own users must be ordered. Never fails.
+   */
   #releaseNow(range: RangeState, pieces: readonly Piece[]): void {
     this.followOpenStream(range);
-    this.#orderUsers(range);
     const { stream } = range;
     const { recorded } = this.#mb.allocator.streams.clocks[stream]!;
     for (const { run, offset, count } of pieces) {
-      run.release(offset, count, (first, frames) => {
-        const give = () => {
-          this.followOpenStream(range);
-          this.#awaitFormerUsers(range, run);
-          this.#frames.give(range.stream, first, frames);
-        };
-        if (this.#canAwaitFormerUsers(range, run)) give();
-        else this.#held.push(give);
+      run.release(offset, count, (first, count) => {
+        const frames = { range, run, first, count };
+        if (!this.#tryGive(frames)) this.#held.push(frames);
       });
       run.addFormerUser(stream, recorded);
     }
+  }
+
+  /** Gives frames back behind their former users; false if no stream can wait for those now. */
+  #tryGive({ range, run, first, count }: HeldFrames): boolean {
+    this.followOpenStream(range);
+    if (!this.#canAwaitFormerUsers(range, run)) return false;
+    try {
+      this.#awaitFormerUsers(range, run);
+    } catch {
+      // What the driver refuses now it may grant when frames are next asked for.
+      return false;
+    }
+    this.#frames.give(range.stream, first, count);
+    return true;
   }
 
   #takeFrames(stream: number, count: number, captured: boolean): Piece[] {
@@ -770,7 +848,7 @@ export class PagedSpace {
 
   #giveHeld(): void {
     if (this.#held.length === 0 || this.#isAnyCapturing()) return;
-    for (const give of this.#held.splice(0)) give();
+    this.#held = this.#held.filter((frames) => !this.#tryGive(frames));
   }
 
   #canAwaitFormerUsers(range: RangeState, run: FrameRun): boolean {

@@ -52,8 +52,9 @@ export class PinnedRing {
 
   /** Frees all lists; the kernels that read them must be done. */
   close(): void {
-    for (const { address } of this.#chunks.splice(0)) {
-      this.#mb.driver.freePinned(address);
+    while (this.#chunks.length > 0) {
+      this.#mb.driver.freePinned(this.#chunks[0]!.address);
+      this.#chunks.shift();
     }
   }
 

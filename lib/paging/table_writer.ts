@@ -176,10 +176,16 @@ export class TableWriter {
     }
   }
 
+  /** Whether all kernels are there. */
+  get loaded(): boolean {
+    return this.#modules.length === 2;
+  }
+
   /**
-   * Unloads the kernels and frees the lists, after their work.
+   * Unloads the kernels and frees the lists, after their work. Goes on where it failed when
+   * called again.
    *
-   * @throws {RangeError} if graphs hold one of the kernels; the writer can still be used then
+   * @throws {RangeError} if graphs hold one of the kernels
    */
   close(): void {
     while (this.#modules.length > 0) {

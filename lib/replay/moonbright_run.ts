@@ -8,7 +8,7 @@ import type { Block } from "../block.ts";
 import { type CostModel, costNs } from "../cost_model.ts";
 import { OutOfMemoryError } from "../errors.ts";
 import type { CallCount, CallKind } from "../mapper.ts";
-import type { AllocOptions, MoonBright } from "../moonbright.ts";
+import type { MoonBright } from "../moonbright.ts";
 import { MapRecorder } from "./memory_map.ts";
 import type { Way } from "../planner.ts";
 import type { Counters } from "../stats.ts";
@@ -57,11 +57,13 @@ export async function replayOnMoonBright(
   const { allocator } = mb;
   const { counters, extents, flushQueue } = allocator;
   const spentNs = options.model?.spentNs ?? (() => 0);
-  const allocOptions = workload.streams.map((_, index): AllocOptions => ({
-    stream: index === 0 ? mb.defaultStream : mb.createStream(),
-  }));
+  // As programs write it: no options for what follows the default stream.
+  const allocOptions = workload.streams.map((_, index) =>
+    index === 0 ? undefined : { stream: mb.createStream() }
+  );
   const owners: (Block | undefined)[] = new Array(workload.blocks);
   const log = new RequestLog(workload);
+  const slow = new SlowWays(counters);
   const timeline = new TimelineRecorder(workload, () => largestFree(mb));
   const map = options.map ? new MapRecorder(allocator) : undefined;
   const rows = new Uint32Array(map ? workload.blocks : 0);
@@ -71,7 +73,7 @@ export async function replayOnMoonBright(
     const size = bytes[index]!;
     if (isAlloc[step] === 1) {
       const { flushes } = flushQueue;
-      const served = servedBySlowWays(counters);
+      const { reuses } = counters;
       const before = spentNs();
       const start = performance.now();
       let owner: Block;
@@ -86,7 +88,7 @@ export async function replayOnMoonBright(
       }
       const ns = (performance.now() - start) * 1e6 + spentNs() - before;
       owners[index] = owner;
-      const way = wayTaken(served, counters);
+      const way = counters.reuses > reuses ? "reuse" : slow.taken();
       log.allocated(index, size, ns, way);
       if (way !== "reuse" || flushQueue.flushes > flushes) {
         map?.extentsChanged(step);
@@ -128,22 +130,24 @@ export async function replayOnMoonBright(
   });
 }
 
-/** Counts of requests that reuse did not serve, by way. */
-type SlowCounts = Record<Exclude<Way, "reuse">, number>;
+/** Tells which of the slow ways has served a request since it was asked last. */
+class SlowWays {
+  readonly #now: Counters["ways"];
+  readonly #before = { extend: 0, stitch: 0, grow: 0 };
 
-function servedBySlowWays({ ways }: Counters): SlowCounts {
-  return {
-    extend: ways.extend.count,
-    stitch: ways.stitch.count,
-    grow: ways.grow.count,
-  };
-}
+  constructor({ ways }: Counters) {
+    this.#now = ways;
+    this.taken();
+  }
 
-/** The way whose count has risen. */
-function wayTaken(before: SlowCounts, { ways }: Counters): Way {
-  if (ways.extend.count > before.extend) return "extend";
-  if (ways.stitch.count > before.stitch) return "stitch";
-  return ways.grow.count > before.grow ? "grow" : "reuse";
+  taken(): Way {
+    let taken: Way = "reuse";
+    for (const way of ["extend", "stitch", "grow"] as const) {
+      if (this.#now[way].count > this.#before[way]) taken = way;
+      this.#before[way] = this.#now[way].count;
+    }
+    return taken;
+  }
 }
 
 /** Driver calls so far; on a model with what they would have cost. */

@@ -10,14 +10,19 @@ import type { CostModel } from "../cost_model.ts";
 import type { MoonBright, MoonBrightOptions } from "../moonbright.ts";
 import type { GrowthPolicy } from "../planner.ts";
 import type { PolicyName } from "../policies.ts";
+import { formatSize, roundUp } from "../sizes.ts";
 import { plainAllocator, poolAllocator, replayOnVendor } from "./driver_run.ts";
-import { smallestBudget } from "./min_budget.ts";
+import { type BudgetTrial, smallestBudget } from "./min_budget.ts";
 import {
   type BlockChecker,
   type MoonBrightRunOptions,
   replayOnMoonBright,
 } from "./moonbright_run.ts";
-import type { PlainComparison, ReplayReport } from "./report_data.ts";
+import type {
+  ComparedRequest,
+  PlainComparison,
+  ReplayReport,
+} from "./report_data.ts";
 import { replaySegments } from "./segments_run.ts";
 import { combineRounds, type TimedRun } from "./timed_run.ts";
 import type { Workload } from "./workload.ts";
@@ -52,6 +57,18 @@ export interface ReplayOptions {
   /** Called now and then; may throw to end the replay. */
   breathe: () => Promise<void>;
 }
+
+const MIB = 1024 ** 2;
+
+/** Ways to cut growth finer than by default, each more costly than the one before. */
+const FINER_CUTS: readonly Partial<GrowthPolicy>[] = [
+  { extentSize: 8 * MIB, mostExtents: 64 },
+  { extentSize: 8 * MIB, mostExtents: 96 },
+  { extentSize: 6 * MIB, mostExtents: 96 },
+];
+
+/** Most slow requests that are told one by one. */
+const MOST_TOLD = 20;
 
 /** A request more than this many times slower than plain allocation is counted. */
 const TOLERATED = 1.5;
@@ -90,7 +107,9 @@ export async function replay(
     mine.push(await underSmallestBudget(workload, options, first, free));
   }
   if (plain) {
-    for (const one of mine) one.run.againstPlain = compare(one, plain);
+    for (const one of mine) {
+      one.run.againstPlain = compare(workload, one, plain);
+    }
   }
   combined.delete("moonbright");
   return {
@@ -167,6 +186,10 @@ const NO_COSTS: CostModel = {
   release: NOTHING,
 };
 
+/**
+ * The run under the smallest budget: with the policy as it is and, unless told how to cut
+ * growth, with finer extents too, which cost more calls and leave less stuck.
+ */
 async function underSmallestBudget(
   workload: Workload,
   options: ReplayOptions,
@@ -174,44 +197,61 @@ async function underSmallestBudget(
   free: TimedRun,
 ): Promise<TimedRun> {
   const { granularity } = first;
+  const fixed = options.growth.extentSize ?? options.growth.mostExtents;
+  const cuts = fixed === undefined ? [{}, ...FINER_CUTS] : [{}];
   const known = Math.min(free.run.mappedPeak!, options.budget);
-  const found = await smallestBudget(
-    workload.figures.livePeak,
-    {
-      budget: Math.ceil(known / granularity) * granularity,
-      run: { ...free, completed: true },
-    },
-    granularity,
-    async (budget) => {
-      options.progress(`replaying under ${budget} bytes`);
-      const timed = await onMoonBright(workload, options, first, budget);
-      return { ...timed, completed: timed.run.completed };
-    },
-  );
+  let best: BudgetTrial<{ completed: boolean; options: ReplayOptions }> = {
+    budget: roundUp(known, granularity),
+    run: { completed: true, options },
+  };
+  for (const cut of cuts) {
+    const cutSo = { ...options, growth: { ...options.growth, ...cut } };
+    best = await smallestBudget(
+      workload.figures.livePeak,
+      best,
+      granularity,
+      async (budget) => {
+        options.progress(`replaying under ${formatSize(budget)}`);
+        const { run } = await onMoonBright(workload, cutSo, first, budget);
+        return { completed: run.completed, options: cutSo };
+      },
+    );
+  }
   const rounds: TimedRun[] = [];
   for (let round = 0; round < options.rounds; round++) {
-    rounds.push(await onMoonBright(workload, options, first, found.budget));
+    options.progress("replaying under the smallest budget");
+    rounds.push(
+      await onMoonBright(workload, best.run.options, first, best.budget),
+    );
   }
   return combineRounds(rounds);
 }
 
-function compare(run: TimedRun, plain: TimedRun): PlainComparison {
+function compare(
+  { bytes }: Workload,
+  run: TimedRun,
+  plain: TimedRun,
+): PlainComparison {
+  const slower: ComparedRequest[] = [];
   let worst = 0;
-  let over = 0;
   run.allocNs.forEach((ns, block) => {
-    const ratio = ns / plain.allocNs[block]!;
-    if (Number.isNaN(ratio)) return;
-    if (ratio > TOLERATED) over++;
-    worst = Math.max(worst, ratio);
+    const plainNs = plain.allocNs[block]!;
+    if (Number.isNaN(ns / plainNs)) return;
+    worst = Math.max(worst, ns / plainNs);
+    if (ns > TOLERATED * plainNs) {
+      slower.push({ block, bytes: bytes[block]!, ns, plainNs });
+    }
   });
-  return { worst, over };
+  slower.sort((a, b) => b.ns / b.plainNs - a.ns / a.plainNs);
+  return { worst, over: slower.length, slowest: slower.slice(0, MOST_TOLD) };
 }
 
 function policyText({ policy, growth }: ReplayOptions): string {
-  const changed = Object.entries(growth).map(([key, value]) =>
-    `${key} ${value}`
-  );
-  return [policy, ...changed].join(", ");
+  const { extentSize, mostExtents } = growth;
+  const parts: string[] = [policy];
+  if (extentSize !== undefined) parts.push(`${formatSize(extentSize)} extents`);
+  if (mostExtents !== undefined) parts.push(`${mostExtents} a request`);
+  return parts.join(", ");
 }
 
 function deviceName({ device }: MoonBright): string {

@@ -115,12 +115,26 @@ export interface MemoryMap {
   extents: Placements;
 }
 
+/** A request beside the same one allocated plainly. */
+export interface ComparedRequest {
+  /** Number of the block, in order of allocation. */
+  block: number;
+  /** Bytes asked for. */
+  bytes: number;
+  /** Nanoseconds it took. */
+  ns: number;
+  /** Nanoseconds it took there. */
+  plainNs: number;
+}
+
 /** Allocation times beside those of the driver's plain allocator, request by request. */
 export interface PlainComparison {
   /** The largest ratio of a request's time to that of the same request there. */
   worst: number;
   /** Requests that took more than one and a half times as long. */
   over: number;
+  /** Those with the largest ratios, the worst first, at most 20. */
+  slowest: ComparedRequest[];
 }
 
 /** One allocator's replay of the workload. */

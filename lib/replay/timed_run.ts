@@ -5,7 +5,7 @@
  */
 
 import type { ReplayRun, UnservedRequest, WayFigures } from "./report_data.ts";
-import { histogramOf, mediansOf, quantilesOf } from "./times.ts";
+import { clockNs, histogramOf, mediansOf, quantilesOf } from "./times.ts";
 import type { Workload } from "./workload.ts";
 
 /** Most unserved requests that are told one by one. */
@@ -21,7 +21,10 @@ export interface TimedRun {
   freeNs: Float64Array;
 }
 
-/** Gathers what a run's requests took and what became of them. */
+/**
+ * Gathers what a run's requests took and what became of them. What reading the clock
+ * takes is not counted.
+ */
 export class RequestLog {
   /** How requests were served. */
   readonly ways: Record<string, WayFigures> = {};
@@ -35,16 +38,22 @@ export class RequestLog {
   live = 0;
   readonly #allocNs: Float64Array;
   readonly #freeNs: Float64Array;
+  readonly #clockNs: number;
   #frees = 0;
 
-  /** A log for a workload's requests. */
-  constructor({ blocks, steps }: Pick<Workload, "blocks" | "steps">) {
+  /** A log for a workload's requests; `clock` is what reading the clock takes, in nanoseconds. */
+  constructor(
+    { blocks, steps }: Pick<Workload, "blocks" | "steps">,
+    clock: number = clockNs(),
+  ) {
+    this.#clockNs = clock;
     this.#allocNs = new Float64Array(blocks).fill(NaN);
     this.#freeNs = new Float64Array(steps - blocks);
   }
 
-  /** Notes what an allocation took and how it was served. */
-  allocated(block: number, bytes: number, ns: number, way: string): void {
+  /** Notes what an allocation took, the clock's share included, and how it was served. */
+  allocated(block: number, bytes: number, took: number, way: string): void {
+    const ns = Math.max(took - this.#clockNs, 0);
     this.#allocNs[block] = ns;
     this.live += bytes;
     if (this.live > this.livePeak) this.livePeak = this.live;
@@ -53,9 +62,9 @@ export class RequestLog {
     figures.ns += ns;
   }
 
-  /** Notes what a free took. */
-  freed(bytes: number, ns: number): void {
-    this.#freeNs[this.#frees++] = ns;
+  /** Notes what a free took, the clock's share included. */
+  freed(bytes: number, took: number): void {
+    this.#freeNs[this.#frees++] = Math.max(took - this.#clockNs, 0);
     this.live -= bytes;
   }
 

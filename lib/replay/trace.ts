@@ -24,7 +24,7 @@ export const TraceAction = {
   SEGMENT_MAP: 6,
   /** It unmapped memory of an expandable segment. */
   SEGMENT_UNMAP: 7,
-  /** A request could not be served; its address column holds the bytes that were free on the device. */
+  /** A request could not be served; its address column holds the bytes that were free on the device, NaN where that is not told. */
   OOM: 8,
 } as const;
 

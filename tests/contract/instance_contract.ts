@@ -1,4 +1,5 @@
 import { Bench, type InstanceBackend } from "./instance_harness.ts";
+import { graphCases } from "./instance_graph_cases.ts";
 import { lifeCases } from "./instance_life_cases.ts";
 import { lifetimeCases } from "./instance_lifetime_cases.ts";
 import { pressureCases } from "./instance_pressure_cases.ts";
@@ -15,6 +16,7 @@ const cases = [
   ...streamOrderCases,
   ...pressureCases,
   ...recyclingCases,
+  ...graphCases,
 ];
 
 /**

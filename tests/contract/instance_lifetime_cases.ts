@@ -39,6 +39,7 @@ export const lifetimeCases: InstanceCase[] = [
         largestFree: 0,
         stitchable: 0,
         pending: 0,
+        captured: 0,
         mapped: 0,
         extents: 0,
         retired: 0,

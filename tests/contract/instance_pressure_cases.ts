@@ -31,6 +31,7 @@ export const pressureCases: InstanceCase[] = [
         largestFree: rest,
         stitchable: 0,
         pending: 0,
+        captured: 0,
         mapped: 8 * granularity,
         budget: 8 * granularity,
         device: `${backend}:${ordinal}`,

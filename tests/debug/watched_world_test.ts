@@ -5,14 +5,12 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { explainAddress } from "../../lib/debug/explain.ts";
-import { BlockState } from "../../lib/blocks.ts";
+import { BlockFlag, BlockState } from "../../lib/blocks.ts";
+import { hasFlag } from "../../lib/heap.ts";
 import { roundDown } from "../../lib/sizes.ts";
 import type { MoonBright } from "../../lib/moonbright.ts";
-import {
-  CoherenceWorld,
-  randomSteps,
-  type WorldOptions,
-} from "../lib/coherence_world.ts";
+import { CoherenceWorld, type WorldOptions } from "../lib/coherence_world.ts";
+import { randomSteps } from "../lib/random_walk.ts";
 import { GRANULE, SINGLE_GRANULES } from "../lib/support.ts";
 
 const STEPS = 4000;
@@ -109,7 +107,10 @@ class AddressLog {
     const { extents, blocks } = this.#mb.allocator;
     const live = new Set<string>();
     for (let id = 1; id < blocks.end; id++) {
-      if (blocks.state[id] === BlockState.LIVE) {
+      // What a graph may use keeps its memory until the graph is closed.
+      const held = blocks.state[id] === BlockState.PENDING &&
+        hasFlag(blocks, id, BlockFlag.CAPTURED);
+      if (blocks.state[id] === BlockState.LIVE || held) {
         live.add(`${id}.${blocks.generation[id]}`);
       }
     }

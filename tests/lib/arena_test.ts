@@ -13,6 +13,7 @@ Deno.test("fresh addresses go out lowest first", () => {
   assertEquals(arena.take(GRANULE), BASE + 2 * GRANULE);
   assertEquals(arena.usedBytes, 3 * GRANULE);
   assertEquals(arena.take(6 * GRANULE), -1);
+  assertEquals(arena.usedBytes, 3 * GRANULE);
   assertEquals(arena.take(5 * GRANULE), BASE + 3 * GRANULE);
   assertEquals(arena.take(GRANULE), -1);
   arena.assertInvariants();
@@ -26,6 +27,16 @@ Deno.test("flushed ranges wait until fresh addresses are scarce", () => {
   assertEquals(arena.take(GRANULE), BASE);
   assertEquals(arena.take(GRANULE), BASE + GRANULE);
   assertEquals(arena.take(GRANULE), BASE + 4 * GRANULE);
+  arena.assertInvariants();
+});
+
+Deno.test("a flushed range at the frontier serves together with fresh addresses", () => {
+  const arena = new Arena(BASE, 8 * GRANULE);
+  arena.take(5 * GRANULE);
+  arena.recycle(BASE + 2 * GRANULE, 3 * GRANULE);
+  assertEquals(arena.take(7 * GRANULE), -1);
+  assertEquals(arena.take(6 * GRANULE), BASE + 2 * GRANULE);
+  assertEquals([arena.recyclableBytes, arena.frontier], [0, arena.end]);
   arena.assertInvariants();
 });
 
@@ -86,10 +97,10 @@ Deno.test("an arena agrees with an array of granules", () => {
         const arena = new Arena(BASE, granules * GRANULE, fresh * GRANULE);
         const out = new Set<number>();
         let frontier = 0;
-        /** Longest run of granules below the frontier that are not out. */
-        const longestRecyclable = () => {
+        /** Longest run of granules that are not out, fresh or flushed. */
+        const longestFree = () => {
           let longest = 0;
-          for (let at = 0, run = 0; at < frontier; at++) {
+          for (let at = 0, run = 0; at < granules; at++) {
             run = out.has(at) ? 0 : run + 1;
             longest = Math.max(longest, run);
           }
@@ -120,7 +131,7 @@ Deno.test("an arena agrees with an array of granules", () => {
             for (let at = first; at < first + length; at++) out.delete(at);
           } else {
             const preferFresh = frontier + count <= fresh;
-            const fits = room || longestRecyclable() >= count;
+            const fits = longestFree() >= count;
             const before = frontier;
             const address = arena.take(size);
             assertEquals(address >= 0, fits);

@@ -1,7 +1,8 @@
 /**
  * Random use of the whole allocator over the model device. Every block holds a tag of
  * its own; kernels that run as late as the device likes write and check it, so that
- * memory handed out too early, or seen through a stale translation, shows.
+ * memory handed out too early, or seen through a stale translation, shows. Graphs write
+ * the blocks that they were captured with again, whatever has become of those.
  *
  * A step is four numbers, read against whatever exists when its turn comes: any list
  * of steps can run, so that a failing one can be cut down to what matters.
@@ -9,16 +10,14 @@
 
 import type { Block } from "../../lib/block.ts";
 import { MoonBrightError, OutOfMemoryError } from "../../lib/errors.ts";
+import type { Graph } from "../../lib/graph.ts";
 import type { Kernel } from "../../lib/kernel.ts";
 import { MoonBright, type MoonBrightOptions } from "../../lib/moonbright.ts";
 import type { Stream } from "../../lib/stream.ts";
 import { modelImage } from "../model/kernels.ts";
 import { ModelDriver, type ModelOptions } from "../model/model_driver.ts";
-import { Random } from "../model/random.ts";
+import type { Step, World } from "./random_walk.ts";
 import { GRANULE } from "./support.ts";
-
-/** A step: what to do, and three numbers that choose with what. */
-export type Step = readonly [kind: number, a: number, b: number, c: number];
 
 /** One way to set the allocator and the device up. */
 export interface WorldOptions {
@@ -34,9 +33,13 @@ export interface WorldOptions {
   scarceAddresses?: boolean;
   /** Most streams open at once, without the default stream. */
   mostStreams: number;
+  /** Breaks the allocator on purpose, before its first use. */
+  sabotage?(mb: MoonBright): void;
 }
 
 interface TaggedBlock {
+  /** Its number in the story. */
+  number: number;
   block: Block;
   tag: number;
   /** Bytes from the first on that hold the tag. */
@@ -52,20 +55,17 @@ interface TaggedBlock {
   users: Set<Stream>;
 }
 
+/** A graph and what each of its launches writes. */
+interface HeldGraph {
+  number: number;
+  graph: Graph;
+  writes: { one: TaggedBlock; tag: number; bytes: number }[];
+}
+
 const LONGEST_KERNEL_NS = 120_000;
 const TAG_STEP = 0x9e3779b1;
 const MOST_BLOCKS = 120;
-
-/** Makes the steps that belong to a seed. */
-export function randomSteps(seed: number, count: number): Step[] {
-  const random = new Random(seed);
-  return Array.from({ length: count }, (): Step => [
-    random.below(1000),
-    random.below(2 ** 16),
-    random.below(2 ** 16),
-    random.below(2 ** 16),
-  ]);
-}
+const MOST_GRAPHS = 4;
 
 /** The word that a granule of a block with this tag is filled with. */
 function wordOf(tag: number, granule: number): number {
@@ -73,7 +73,7 @@ function wordOf(tag: number, granule: number): number {
 }
 
 /** Runs steps against one instance. */
-export class CoherenceWorld {
+export class CoherenceWorld implements World {
   readonly model: ModelDriver;
   readonly mb: MoonBright;
   /** What a check has found that was not there. */
@@ -82,16 +82,23 @@ export class CoherenceWorld {
   refused = 0;
   /** Checks that kernels have finished. */
   checked = 0;
+  /** What the steps did, a line each, if that is told. */
+  readonly story: string[] = [];
   readonly #options: WorldOptions;
   readonly #streams: Stream[];
   readonly #blocks: TaggedBlock[] = [];
+  readonly #graphs: HeldGraph[] = [];
   readonly #write: Kernel;
   readonly #check: Kernel;
   #nextTag = 1;
+  #nextNumber = 1;
+
+  readonly #telling: boolean;
 
   /** A fresh device and an instance over it. */
-  constructor(options: WorldOptions, seed: number) {
+  constructor(options: WorldOptions, seed: number, telling = false) {
     this.#options = options;
+    this.#telling = telling;
     this.model = new ModelDriver({
       granularity: GRANULE,
       seed,
@@ -99,6 +106,7 @@ export class CoherenceWorld {
     });
     this.model.info.backend = options.backend ?? "model";
     this.mb = new MoonBright(this.model, options.allocator);
+    options.sabotage?.(this.mb);
     this.#streams = [this.mb.defaultStream];
     const durationNs = (args: DataView) => args.getFloat64(24, true);
     this.model.registerKernel("world_write", {
@@ -128,19 +136,30 @@ export class CoherenceWorld {
   run([kind, a, b, c]: Step): void {
     if (kind < 300) this.#alloc(a, b, c);
     else if (kind < 560) this.#free(a, b, c);
-    else if (kind < 650) this.#checkSome(a, b, c);
+    else if (kind < 630) this.#checkSome(a, b, c);
+    else if (kind < 636) this.#capture(a, b, c);
+    else if (kind < 646) this.#relaunch(a, b);
+    else if (kind < 650) this.#closeGraph(a);
     else if (kind < 740) this.#rewrite(a, b, c);
     else if (kind < 790) this.#copyThroughHost(a, b, c);
     else if (kind < 880) this.#resize(a, b, c);
-    else if (kind < 940) this.model.step(a % 24);
+    else if (kind < 940) this.#letRun(a % 24);
     else if (kind < 960) this.#prefetch(a, b);
-    else if (kind < 966) this.mb.flush({ wait: a % 2 === 0 });
-    else if (kind < 972) this.mb.trim({ wait: a % 2 === 0 });
+    else if (kind < 966) this.#flush(a % 2 === 0);
+    else if (kind < 972) this.#trim(a % 2 === 0);
     else if (kind < 982) this.#openStream();
     else if (kind < 990) this.#closeStream(a);
     else if (kind < 994) this.#setBudget(a);
-    else if (kind < 997) this.#pick(a, this.#streams).synchronize();
+    else if (kind < 997) this.#synchronize(this.#pick(a, this.#streams));
     else this.#freeMany(a);
+  }
+
+  get suspicious(): boolean {
+    return this.damage.length > 0;
+  }
+
+  [Symbol.dispose](): void {
+    this.mb.close();
   }
 
   /** Throws if the tables contradict each other or a check has failed. */
@@ -160,13 +179,14 @@ export class CoherenceWorld {
   /** Frees everything, trims and closes, with nothing left over. */
   finish(): void {
     while (this.#blocks.length > 0) this.#free(0, 0, 1);
+    while (this.#graphs.length > 0) this.#closeGraph(0);
     this.mb.synchronize();
     this.assertSound();
     while (this.#streams.length > 1) this.#closeStream(0);
     this.mb.trim();
     this.assertSound();
     const { live, mapped, pending, retired, anchor } = this.mb.stats();
-    const { extents, mappings, streams } = this.model.live();
+    const { extents, mappings, streams, graphs } = this.model.live();
     const anchors = anchor > 0 ? 1 : 0;
     const left = JSON.stringify({
       live,
@@ -174,6 +194,7 @@ export class CoherenceWorld {
       pending,
       retired,
       streams,
+      graphs,
       extents: extents - anchors,
       mappings: mappings - anchors,
     });
@@ -202,6 +223,7 @@ export class CoherenceWorld {
       throw new Error(`asked for ${size} bytes, got ${block.size}`);
     }
     const tagged: TaggedBlock = {
+      number: this.#nextNumber++,
       block,
       tag: 0,
       tagged: 0,
@@ -212,6 +234,11 @@ export class CoherenceWorld {
       users: new Set(),
     };
     this.#blocks.push(tagged);
+    this.#tell(() =>
+      `alloc block ${tagged.number}: ${size} bytes at ${
+        hex(block.address)
+      } on ${nameOf(own)}${maxSize > 0 ? `, maxSize ${maxSize}` : ""}`
+    );
     this.#writeTag(tagged, own, c);
   }
 
@@ -225,6 +252,9 @@ export class CoherenceWorld {
     if (last && one.users.size === 0 && last !== one.own) {
       last.wait(one.own.record());
     }
+    this.#tell(() =>
+      `free block ${one.number}${last ? ` on ${nameOf(last)}` : ""}`
+    );
     one.block.free(last);
     if (one.block.live) throw new Error("a freed block is live");
   }
@@ -249,6 +279,11 @@ export class CoherenceWorld {
     if (!one) return;
     const stream = this.#pick(b, this.#streams);
     const options = stream === one.own && b % 2 === 0 ? {} : { stream };
+    this.#tell(() =>
+      `${c % 3 === 0 ? "read" : "write"} block ${one.number} by the host on ${
+        nameOf(stream)
+      }`
+    );
     if (c % 3 === 0) {
       this.#orderRead(one, stream, c);
       const bytes = one.block.read(one.tagged, options);
@@ -284,6 +319,9 @@ export class CoherenceWorld {
       : SIZE_LIMITS[c % SIZE_LIMITS.length]!;
     const size = 1 + b % limit;
     const { address, size: before } = one.block;
+    this.#tell(() =>
+      `resize block ${one.number} from ${before} to ${size} bytes`
+    );
     try {
       one.block.resize(size);
     } catch (error) {
@@ -319,15 +357,21 @@ export class CoherenceWorld {
 
   #openStream(): void {
     if (this.#streams.length > this.#options.mostStreams) return;
-    this.#streams.push(this.mb.createStream());
+    const stream = this.mb.createStream();
+    this.#streams.push(stream);
+    this.#tell(() => `open ${nameOf(stream)}`);
   }
 
   #closeStream(a: number): void {
     if (this.#streams.length < 2) return;
     const index = 1 + a % (this.#streams.length - 1);
     const [stream] = this.#streams.splice(index, 1);
+    this.#tell(() => `close ${nameOf(stream!)}`);
     stream!.close();
-    for (const one of this.#blocks) {
+    // Those that were freed may still be written by graphs.
+    const written = this.#graphs.flatMap(({ writes }) => writes);
+    const known = [...this.#blocks, ...written.map(({ one }) => one)];
+    for (const one of new Set(known)) {
       if (one.own === stream) {
         one.own = this.mb.defaultStream;
         // Nothing of a closed stream is left to wait for.
@@ -339,33 +383,140 @@ export class CoherenceWorld {
     }
   }
 
+  /** Captures writes of blocks, and of one that is gone when the capture ends. */
+  #capture(a: number, b: number, c: number): void {
+    if (this.#streams.length < 2 || this.#graphs.length >= MOST_GRAPHS) return;
+    const stream = this.#streams[1 + a % (this.#streams.length - 1)]!;
+    const writes: HeldGraph["writes"] = [];
+    const number = this.#nextNumber++;
+    this.#tell(() => `capture graph ${number} on ${nameOf(stream)}`);
+    const write = (one: TaggedBlock) => {
+      if (writes.some((other) => other.one === one)) return;
+      const [tag, bytes] = [this.#newTag(), one.block.size];
+      this.#launch(this.#write, one.block, bytes, tag, stream, c + bytes);
+      this.#launch(this.#check, one.block, bytes, tag, stream, c);
+      writes.push({ one, tag, bytes });
+      this.#tell(() => `inside: write and check block ${one.number}`);
+    };
+    const graph = stream.capture(() => {
+      const usable = this.#blocks.filter(({ own, users }) =>
+        own === stream || users.has(stream)
+      );
+      for (let count = c % 4; count > 0 && usable.length > 0; count--) {
+        const one = this.#pick(b * count, usable);
+        try {
+          write(one);
+        } catch (error) {
+          // It has grown since: a capture can't wait for what it grew over.
+          if (!(error instanceof RangeError)) throw error;
+        }
+      }
+      this.#writePassing(stream, a, c, write);
+      if (b % 5 === 0) this.mb.trim({ wait: false });
+      if (b % 7 === 0) this.mb.flush();
+    });
+    this.#graphs.push({ number, graph, writes });
+  }
+
+  /** Has a capture write a block that is freed before the capture ends. */
+  #writePassing(
+    stream: Stream,
+    a: number,
+    c: number,
+    write: (one: TaggedBlock) => void,
+  ): void {
+    if (c % 3 > 0) return;
+    let block: Block;
+    try {
+      block = this.mb.alloc(1 + a % (3 * GRANULE), { stream });
+    } catch (error) {
+      // What the captured stream can't wait for is not to be had.
+      if (!(error instanceof MoonBrightError)) throw error;
+      return;
+    }
+    const number = this.#nextNumber++;
+    this.#tell(() => `inside: alloc block ${number}, write and free it`);
+    write({
+      number,
+      block,
+      tag: 0,
+      tagged: 0,
+      maxSize: 0,
+      own: stream,
+      writer: stream,
+      readers: new Set(),
+      users: new Set(),
+    });
+    block.free();
+  }
+
+  /** Launches a graph: its blocks are written again, freed or not. */
+  #relaunch(a: number, b: number): void {
+    const held = this.#pick(a, this.#graphs);
+    if (!held) return;
+    const stream = this.#pick(b, this.#streams);
+    // The allocator has no part in this order: a graph's user sees to it.
+    for (const { one } of held.writes) {
+      for (const other of new Set([one.own, one.writer, ...one.readers])) {
+        if (other !== stream) stream.wait(other.record());
+      }
+    }
+    this.#tell(() => `launch graph ${held.number} on ${nameOf(stream)}`);
+    held.graph.launch(stream);
+    for (const { one, tag, bytes } of held.writes) {
+      one.tag = tag;
+      one.writer = stream;
+      one.readers.clear();
+      if (one.block.live) one.tagged = Math.min(bytes, one.block.size);
+    }
+    // What it leaves must wait for the launch, which nobody has waited for yet.
+    if (b % 3 === 0) this.#closeGraph(a);
+  }
+
+  #closeGraph(a: number): void {
+    if (this.#graphs.length === 0) return;
+    const [held] = this.#graphs.splice(a % this.#graphs.length, 1);
+    this.#tell(() => `close graph ${held!.number}`);
+    held!.graph.close();
+  }
+
   #setBudget(a: number): void {
     const { budget } = this.#options.allocator;
     if (budget !== undefined) {
       this.mb.budget = a % 3 === 0 ? Math.floor(budget / 2) : budget;
+      this.#tell(() => `set the budget to ${this.mb.budget}`);
     }
   }
 
   #writeTag(one: TaggedBlock, stream: Stream, c: number): void {
+    this.#tell(() => `write block ${one.number} on ${nameOf(stream)}`);
     this.#orderWrite(one, stream, c);
     one.tag = this.#newTag();
     one.tagged = one.block.size;
-    this.#launch(this.#write, one, stream, c);
+    this.#launch(this.#write, one.block, one.tagged, one.tag, stream, c);
     this.#noteUse(one, stream, true);
   }
 
   #checkTag(one: TaggedBlock, stream: Stream, c: number): void {
+    this.#tell(() => `check block ${one.number} on ${nameOf(stream)}`);
     this.#orderRead(one, stream, c);
-    this.#launch(this.#check, one, stream, c);
+    this.#launch(this.#check, one.block, one.tagged, one.tag, stream, c);
     this.#noteUse(one, stream, false);
   }
 
-  #launch(kernel: Kernel, one: TaggedBlock, stream: Stream, c: number): void {
+  #launch(
+    kernel: Kernel,
+    block: Block,
+    bytes: number,
+    tag: number,
+    stream: Stream,
+    c: number,
+  ): void {
     const durationNs = c % 5 === 0 ? c * 7919 % LONGEST_KERNEL_NS : 1;
     kernel.launch({ grid: [1], block: [1], stream }, [
-      one.block,
-      { u64: one.tagged },
-      { u64: one.tag },
+      block,
+      { u64: bytes },
+      { u64: tag },
       { f64: durationNs },
     ]);
   }
@@ -419,7 +570,8 @@ export class CoherenceWorld {
       return this.#assertStillRefused(error, size, maxSize);
     }
     if (!(error instanceof OutOfMemoryError)) throw error;
-    const { requested, mapped, budget, deviceFree, pending } = error.details;
+    const { requested, mapped, budget, deviceFree } = error.details;
+    const pending = error.details.pending - error.details.captured;
     const bytes = Math.ceil(requested / GRANULE) * GRANULE;
     const room = Math.min(budget - mapped, deviceFree);
     if (pending > 0 || room >= bytes) {
@@ -442,12 +594,44 @@ export class CoherenceWorld {
     throw new Error(`refused without need: ${cause.message}`, { cause });
   }
 
+  #flush(wait: boolean): void {
+    this.#tell(() => `flush${wait ? ", waiting" : ""}`);
+    this.mb.flush({ wait });
+  }
+
+  #trim(wait: boolean): void {
+    this.#tell(() => `trim${wait ? ", waiting" : ""}`);
+    this.mb.trim({ wait });
+  }
+
+  #synchronize(stream: Stream): void {
+    this.#tell(() => `synchronize ${nameOf(stream)}`);
+    stream.synchronize();
+  }
+
+  #letRun(steps: number): void {
+    this.#tell(() => `let up to ${steps} operations run`);
+    this.model.step(steps);
+  }
+
+  #tell(line: () => string): void {
+    if (this.#telling) this.story.push(line());
+  }
+
   #pick<Item>(a: number, items: readonly Item[]): Item {
     return items[a % items.length]!;
   }
 }
 
 const SIZE_LIMITS = [600, 2048, GRANULE, 3 * GRANULE, 8 * GRANULE, 2 ** 14];
+
+function nameOf(stream: Stream): string {
+  return `stream ${stream.number}`;
+}
+
+function hex(address: number): string {
+  return `0x${address.toString(16)}`;
+}
 
 function argumentsOf(args: DataView): [number, number, number] {
   return [0, 8, 16].map((at) => Number(args.getBigUint64(at, true))) as [

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
-import { CoherenceWorld, randomSteps } from "./coherence_world.ts";
+import { CoherenceWorld } from "./coherence_world.ts";
+import { randomSteps } from "./random_walk.ts";
 import { GRANULE, openGated, openModel, preloaded } from "./support.ts";
 
 Deno.test("a fresh instance holds nothing", () => {

@@ -47,7 +47,11 @@ export function openGated(
   return { mb: openOver(gated, options), gated };
 }
 
-function openOver(driver: Driver, options: MoonBrightOptions): MoonBright {
+/** An instance over a driver, with `SINGLE_GRANULES`. */
+export function openOver(
+  driver: Driver,
+  options: MoonBrightOptions,
+): MoonBright {
   return new MoonBright(driver, {
     addressSpace: 2 ** 30,
     ...options,

@@ -18,7 +18,7 @@ import { readReport } from "../../lib/paging/page_report.ts";
 import type { PagedRange } from "../../lib/paging/paged_range.ts";
 import type { PagedSpace } from "../../lib/paging/paged_space.ts";
 import type { Stream } from "../../lib/stream.ts";
-import type { Step } from "../lib/coherence_world.ts";
+import type { Step, World } from "../lib/random_walk.ts";
 import { FAKE_CUDA, PagedBench, UNMEASURED } from "./paged_bench.ts";
 
 /** How large a world is, and what happens in it. */
@@ -52,6 +52,8 @@ interface ModelPage {
 }
 
 interface ModelRange {
+  /** Its number in the story. */
+  number: number;
   range: PagedRange;
   stream: Stream;
   readOnly: boolean;
@@ -82,13 +84,19 @@ const PALETTE = 256;
 const WINDOW = 8;
 const SLOTS = 64;
 const MOST_GRAPHS = 6;
+/** Steps in which some of everything must have happened. */
+const MANY_STEPS = 20_000;
 
 /** Runs steps against one space. */
-export class PagedWorld implements Disposable {
+export class PagedWorld implements World {
   /** Reads that were compared. */
   checked = 0;
   /** Requests refused for lack of pages or frames. */
   refused = 0;
+  /** Nothing is known before the device is waited for. */
+  readonly suspicious = false;
+  /** What the steps did, a line each, if that is told. */
+  readonly story: string[] = [];
   readonly #bench: PagedBench;
   readonly #space: PagedSpace;
   readonly #options: PagedWorldOptions;
@@ -108,9 +116,13 @@ export class PagedWorld implements Disposable {
   #reads: PendingRead[] = [];
   #steps = 0;
 
+  readonly #telling: boolean;
+  #rangesMade = 0;
+
   /** A fresh device and a space on it. */
-  constructor(options: PagedWorldOptions, seed: number) {
+  constructor(options: PagedWorldOptions, seed: number, telling = false) {
     this.#options = options;
+    this.#telling = telling;
     const bench = new PagedBench(FAKE_CUDA, { costs: UNMEASURED }, seed);
     this.#bench = bench;
     const { mb } = bench;
@@ -146,7 +158,7 @@ export class PagedWorld implements Disposable {
     else if (kind < 862) this.#readByHost(a, b);
     else if (kind < 885) this.#protect(a, b);
     else if (kind < 905) this.#writable(a, b, c);
-    else if (kind < 912) this.#space.clear(this.#pick(a, this.#streams));
+    else if (kind < 912) this.#clear(this.#pick(a, this.#streams));
     else if (kind < 950) this.#letTimePass(a);
     else if (kind < 956) this.#openStream();
     else if (kind < 962) this.#closeStream(a);
@@ -169,9 +181,17 @@ export class PagedWorld implements Disposable {
     this.#checkTable();
   }
 
+  /** The figures are looked at after every step; memory only when the device is waited for. */
+  assertSound(): void {
+    this.#assertFigures();
+  }
+
   /** Frees all ranges; nothing may be left in use. */
   finish(): void {
     this.settle();
+    if (this.#steps >= MANY_STEPS) {
+      assert(this.checked > this.#steps / 8 && this.refused > 10);
+    }
     if (this.#options.captures) this.#forgetGraphs();
     this.#freeMany(0, 0);
     assertEquals(this.#space.stats().usedFrames, 0);
@@ -197,7 +217,14 @@ export class PagedWorld implements Disposable {
       () => this.#space.alloc(count, { maxPages, stream }),
     );
     if (!made) return;
+    const number = ++this.#rangesMade;
+    this.#tell(() =>
+      `alloc range ${number}: ${count} of ${maxPages} pages on ${
+        nameOf(stream)
+      }`
+    );
     const one: ModelRange = {
+      number,
       range: made,
       stream,
       readOnly: false,
@@ -216,6 +243,7 @@ export class PagedWorld implements Disposable {
     const one = this.#ranges[at]!;
     this.#noteCaptured(one);
     const { firstPage: first, maxPages: count } = one.range;
+    this.#tell(() => `free range ${one.number}`);
     if (!this.#tryChange(() => one.range.free())) return;
     this.#ranges.splice(at, 1);
     if (one.captured) this.#parkedPages.push({ first, count });
@@ -247,7 +275,12 @@ export class PagedWorld implements Disposable {
       page.version = one.range.version;
       page.frame.references++;
     }
+    const number = ++this.#rangesMade;
+    this.#tell(() =>
+      `fork range ${one.number} as range ${number} on ${nameOf(stream)}`
+    );
     const fork: ModelRange = {
+      number,
       range: made,
       stream,
       readOnly: false,
@@ -273,6 +306,7 @@ export class PagedWorld implements Disposable {
     const room = one.range.maxPages - one.pages.length;
     if (room === 0) return;
     const count = 1 + b % room;
+    this.#tell(() => `grow range ${one.number} by ${count}`);
     this.#noteCaptured(one);
     const grown = this.#attempt(count, 0, () => {
       one.range.grow(count);
@@ -285,6 +319,7 @@ export class PagedWorld implements Disposable {
     const one = this.#some(a);
     if (!one || one.pages.length === 0) return;
     const count = 1 + b % one.pages.length;
+    this.#tell(() => `shrink range ${one.number} by ${count}`);
     this.#noteCaptured(one);
     if (!this.#tryChange(() => one.range.shrink(count))) return;
     this.#drop(one, one.pages.splice(-count));
@@ -294,6 +329,9 @@ export class PagedWorld implements Disposable {
     const one = this.#some(a);
     if (!one) return;
     const readOnly = b % 2 === 0;
+    this.#tell(() =>
+      `${readOnly ? "protect" : "unprotect"} range ${one.number}`
+    );
     this.#noteCaptured(one);
     if (!this.#tryChange(() => one.range.protect(readOnly))) return;
     one.readOnly = readOnly;
@@ -314,6 +352,9 @@ export class PagedWorld implements Disposable {
 
   /** Makes pages writable; whether it could be done. */
   #makeWritable(one: ModelRange, first: number, count: number): boolean {
+    this.#tell(() =>
+      `make pages ${first} to ${first + count} of range ${one.number} writable`
+    );
     this.#noteCaptured(one);
     const pages = one.pages.slice(first, first + count);
     const shared = pages.filter(({ frame }) => frame.references > 1);
@@ -346,6 +387,7 @@ export class PagedWorld implements Disposable {
     const pages = ((first + count + 1) >> 1) - firstPage;
     if (!this.#makeWritable(one, firstPage, pages)) return;
     const row = (a ^ c) % (PALETTE - count);
+    this.#tell(() => `write halves ${first} to ${first + count} by a kernel`);
     const { driver } = this.#bench.mb;
     driver.launch(
       this.#bench.kernel("paging_copy", "mb_scatter"),
@@ -370,6 +412,13 @@ export class PagedWorld implements Disposable {
     const { first, count } = this.#someHalves(one, b, c);
     const row = (a ^ c) % (PALETTE - count);
     const stream = c % 2 === 0 ? undefined : this.#pick(c >> 1, this.#streams);
+    this.#tell(() =>
+      `write halves ${first} to ${
+        first + count
+      } of range ${one.number} by the host${
+        stream ? ` on ${nameOf(stream)}` : ""
+      }`
+    );
     const firstPage = first >> 1;
     const pages = one.pages.slice(firstPage, (first + count + 1) >> 1);
     const shared = pages.filter(({ frame }) => frame.references > 1);
@@ -395,6 +444,9 @@ export class PagedWorld implements Disposable {
     const first = b % one.pages.length;
     const count = Math.min(WINDOW, 1 + c % (one.pages.length - first));
     const stream = this.#readOn(one, a >> 3);
+    this.#tell(() =>
+      `read range ${one.number} by a kernel on ${nameOf(stream)}`
+    );
     const slot = this.#nextSlot(one, first, count, "through the table");
     this.#bench.mb.driver.launch(
       this.#bench.kernel("paging_copy", "mb_gather"),
@@ -418,6 +470,7 @@ export class PagedWorld implements Disposable {
     const first = b % one.pages.length;
     const count = Math.min(WINDOW, 1 + c % (one.pages.length - first));
     const stream = this.#readOn(one, a >> 3);
+    this.#tell(() => `read range ${one.number} cached on ${nameOf(stream)}`);
     const slot = this.#nextSlot(one, first, count, "through its cache");
     for (let page = 0; page < count; page++) {
       this.#bench.mb.driver.copy(
@@ -433,6 +486,7 @@ export class PagedWorld implements Disposable {
     const one = this.#some(a);
     if (!one || this.#capturing) return;
     const stream = b % 2 === 0 ? undefined : this.#pick(b >> 1, this.#streams);
+    this.#tell(() => `read range ${one.number} by the host`);
     const words = new Uint32Array(one.range.read(undefined, { stream }).buffer);
     this.#checkWords(
       words,
@@ -458,13 +512,16 @@ export class PagedWorld implements Disposable {
 
   #openStream(): void {
     if (this.#streams.length > this.#options.streams) return;
-    this.#streams.push(this.#bench.mb.createStream());
+    const stream = this.#bench.mb.createStream();
+    this.#tell(() => `open ${nameOf(stream)}`);
+    this.#streams.push(stream);
   }
 
   #closeStream(a: number): void {
     if (this.#streams.length < 2 || this.#capturing) return;
     const at = 1 + a % (this.#streams.length - 1);
     const [stream] = this.#streams.splice(at, 1);
+    this.#tell(() => `close ${nameOf(stream!)}`);
     stream!.close();
     for (const one of this.#ranges) {
       if (one.stream === stream) one.stream = this.#bench.mb.defaultStream;
@@ -477,6 +534,7 @@ export class PagedWorld implements Disposable {
     if (this.#graphs.length >= MOST_GRAPHS) return;
     const stream = this.#streams[1 + a % (this.#streams.length - 1)]!;
     const ranges: ModelRange[] = [];
+    this.#tell(() => `capture on ${nameOf(stream)}:`);
     const graph = stream.capture(() => {
       this.#capturing = { graph: undefined!, ranges };
       this.#capturedStream = stream;
@@ -499,6 +557,9 @@ export class PagedWorld implements Disposable {
     });
     this.#capturing = undefined;
     this.#capturedStream = undefined;
+    this.#tell(() =>
+      `launch graph ${this.#graphs.length} of what was captured`
+    );
     this.#graphs.push({ graph, ranges });
     graph.launch();
   }
@@ -510,10 +571,13 @@ export class PagedWorld implements Disposable {
     if (this.#graphs.length === 0) return;
     const { graph, ranges } = this.#pick(a, this.#graphs);
     const gone = ranges.every((one) => !one.range.live);
-    if (gone) graph.launch(this.#pick(b, this.#streams));
+    if (!gone) return;
+    this.#tell(() => `launch a graph again whose ranges are gone`);
+    graph.launch(this.#pick(b, this.#streams));
   }
 
   #forgetGraphs(): void {
+    this.#tell(() => "close all graphs and forget them");
     for (const { graph } of this.#graphs.splice(0)) graph.close();
     // Launches may still be under way, on any stream.
     this.#bench.mb.synchronize();
@@ -724,6 +788,15 @@ export class PagedWorld implements Disposable {
     }
   }
 
+  #clear(stream: Stream): void {
+    this.#tell(() => `clear on ${nameOf(stream)}`);
+    this.#space.clear(stream);
+  }
+
+  #tell(line: () => string): void {
+    if (this.#telling) this.story.push(line());
+  }
+
   #some(a: number): ModelRange | undefined {
     if (this.#ranges.length === 0) return undefined;
     return this.#pick(a, this.#ranges);
@@ -732,6 +805,10 @@ export class PagedWorld implements Disposable {
   #pick<Item>(a: number, items: readonly Item[]): Item {
     return items[a % items.length]!;
   }
+}
+
+function nameOf(stream: Stream): string {
+  return `stream ${stream.number}`;
 }
 
 /** The word at a place of the palette. */

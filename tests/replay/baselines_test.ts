@@ -132,13 +132,17 @@ Deno.test("all is given back when a replay is ended", async () => {
     ),
   );
   let breaths = 0;
-  await assertRejects(() =>
-    replayOnVendor(
-      plainAllocator(timed),
-      workload,
-      "m",
-      () => breaths++ > 0 ? Promise.reject(new Error("end")) : breathe(),
-    ), Error, "end");
+  await assertRejects(
+    () =>
+      replayOnVendor(
+        plainAllocator(timed),
+        workload,
+        "m",
+        () => breaths++ > 0 ? Promise.reject(new Error("end")) : breathe(),
+      ),
+    Error,
+    "end",
+  );
   assertEquals(driver.held.size, 0);
 });
 

@@ -1,7 +1,32 @@
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { combineRounds, RequestLog } from "../../lib/replay/timed_run.ts";
-import { histogramOf, mediansOf, quantilesOf } from "../../lib/replay/times.ts";
+import {
+  clockNs,
+  histogramOf,
+  mediansOf,
+  quantilesOf,
+} from "../../lib/replay/times.ts";
+
+/** What only an allocator knows, of one that knows nothing. */
+const NO_FACTS = {
+  allocator: "moonbright" as const,
+  policy: "default",
+  device: "test",
+  budget: undefined,
+  mappedPeak: 200,
+  driverNs: 0,
+  calls: {},
+  timeline: {
+    step: [],
+    timeUs: [],
+    live: [],
+    mapped: [],
+    reserved: [],
+    largestFree: [],
+  },
+  map: undefined,
+};
 
 const times = fc.array(fc.double({ min: 0, max: 1e9, noNaN: true }), {
   maxLength: 50,
@@ -42,28 +67,11 @@ Deno.test("medians are taken request by request", () => {
 Deno.test("rounds become one run: times by request, the rest of the median round", () => {
   const workload = { blocks: 2, steps: 3 };
   const rounds = [3, 1, 2].map((factor) => {
-    const log = new RequestLog(workload);
+    const log = new RequestLog(workload, 0);
     log.allocated(0, 100, 10 * factor, "grow");
     log.allocated(1, 50, 1000 - factor, "reuse");
     log.freed(100, factor);
-    return log.finish({
-      allocator: "moonbright",
-      policy: "default",
-      device: "test",
-      budget: undefined,
-      mappedPeak: 200,
-      driverNs: factor,
-      calls: {},
-      timeline: {
-        step: [],
-        timeUs: [],
-        live: [],
-        mapped: [],
-        reserved: [],
-        largestFree: [],
-      },
-      map: undefined,
-    });
+    return log.finish({ ...NO_FACTS, driverNs: factor });
   });
   const { run, allocNs } = combineRounds(rounds);
   assertEquals([...allocNs], [20, 998]);
@@ -74,6 +82,17 @@ Deno.test("rounds become one run: times by request, the rest of the median round
     grow: { count: 1, ns: 20 },
     reuse: { count: 1, ns: 998 },
   });
+});
+
+Deno.test("what reading the clock takes is no part of a request's time", () => {
+  const log = new RequestLog({ blocks: 2, steps: 3 }, 50);
+  log.allocated(0, 1, 70, "reuse");
+  log.allocated(1, 1, 30, "reuse");
+  log.freed(1, 51);
+  const { run } = log.finish(NO_FACTS);
+  assertEquals([run.alloc.max, run.alloc.sum, run.free.sum], [20, 20, 1]);
+  const cost = clockNs();
+  assert(cost > 0 && cost < 1e6);
 });
 
 Deno.test("requests that are refused are counted, the first of them told", () => {

@@ -14,15 +14,19 @@ function stepsOf(workload: Workload): string[] {
 Deno.test("a recording becomes steps; addresses used again are other blocks", () => {
   const workload = workloadOf(
     "two.pickle",
-    makeTrace([
-      ["ALLOC", 0x1000, 512, 0, 100],
-      ["FREE_REQUESTED", 0x1000, 512, 0, 101],
-      ["FREE", 0x1000, 512, 0, 102],
-      ["ALLOC", 0x1000, 700, 1, 110],
-      ["OOM", 5, 1e9, 0, 111],
-      ["ALLOC", 0x2000, 30, 0, 112],
-      ["FREE", 0x1000, 700, 1, 120],
-    ], [], ["0", "77"]),
+    makeTrace(
+      [
+        ["ALLOC", 0x1000, 512, 0, 100],
+        ["FREE_REQUESTED", 0x1000, 512, 0, 101],
+        ["FREE", 0x1000, 512, 0, 102],
+        ["ALLOC", 0x1000, 700, 1, 110],
+        ["OOM", 5, 1e9, 0, 111],
+        ["ALLOC", 0x2000, 30, 0, 112],
+        ["FREE", 0x1000, 700, 1, 120],
+      ],
+      [],
+      ["0", "77"],
+    ),
   );
   assertEquals(stepsOf(workload), ["+512", "-512", "+700", "+30", "-700"]);
   assertEquals([...workload.block.subarray(0, 5)], [0, 0, 1, 2, 1]);
