@@ -5052,7 +5052,8 @@ MB_API int32_t mb_copy(uint32_t device, double destination, double source, doubl
                        uint32_t stream);
 
 /* ---- kernels ---- */
-/* image: PTX or a code object for a GPU, a shared object for the host backend. */
+/* image: PTX or a code object for a GPU, a shared object for the host backend. One that is cut
+ * off or of another kind is refused; beyond that it is code, and trusted as such. */
 MB_API int32_t mb_module_load(uint32_t device, const uint8_t *image, double bytes,
                               uint32_t *module);
 MB_API int32_t mb_module_unload(uint32_t device, uint32_t module);
