@@ -40,6 +40,7 @@ export type {
   Snapshot,
 } from "./lib/snapshot.ts";
 export type { Stats, WayStats } from "./lib/stats.ts";
+export type { Publication } from "./lib/live/publication.ts";
 export type { CallCount, CallKind, DriverCall } from "./lib/mapper.ts";
 export type { CostModel, OperationCost } from "./lib/cost_model.ts";
 export type { GrowthPolicy, Way } from "./lib/planner.ts";
@@ -105,3 +106,7 @@ export {
   REPORT_NONE,
 } from "./lib/paging/page_report.ts";
 export { recordTrace, type TraceRecording } from "./lib/replay/record_trace.ts";
+export {
+  exportPyTorch,
+  type PyTorchExport,
+} from "./lib/replay/write/write_pytorch.ts";

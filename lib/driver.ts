@@ -151,7 +151,10 @@ export interface Driver {
    * refused with a `RangeError`, and the capture goes on. The default stream can't capture.
    */
   beginCapture(stream: number): void;
-  /** Ends a stream's capture, also when it fails; returns the graph of what was noted. */
+  /**
+   * Ends a stream's capture; returns the graph of what was noted. Where it fails, the capture
+   * has ended all the same unless `isCapturing` says otherwise.
+   */
   endCapture(stream: number): number;
   /** Whether a stream is capturing. */
   isCapturing(stream: number): boolean;

@@ -26,6 +26,7 @@ export type ErrorCode =
   | "cannot-grow"
   | "bad-trace"
   | "canary"
+  | "no-answer"
   | "driver";
 
 /** Base class of MoonBright's errors. */

@@ -10,7 +10,9 @@ import { BlockFlag, BlockState } from "./blocks.ts";
 import { type AddressReport, explainAddress } from "./debug/explain.ts";
 import type { DeviceInfo, Driver } from "./driver.ts";
 import { ClosedError, InvalidBlockError } from "./errors.ts";
+import { isLive } from "./heap.ts";
 import { Module } from "./kernel.ts";
+import { Publication } from "./live/publication.ts";
 import type { DriverCall } from "./mapper.ts";
 import {
   BLOCK_ALIGNMENT,
@@ -32,6 +34,8 @@ export interface MoonBrightOptions extends AllocatorOptions {
   reportLeaks?: boolean;
   /** Whether blocks are handed out zeroed where their options don't say; not, by default. */
   zero?: boolean;
+  /** Lets `moonbright top` and `map` look at the instance; see {@linkcode MoonBright.publish}. */
+  publish?: boolean;
 }
 
 /** How to allocate. */
@@ -51,6 +55,14 @@ export interface AllocOptions {
   zero?: boolean;
 }
 
+/** What is remembered of a block whose owner may be lost. */
+interface OwnedBlock {
+  id: number;
+  generation: number;
+  /** What to call it in the report. */
+  what: string;
+}
+
 /** A GPU memory allocator over a driver. `mod.ts` has the class that also opens one. */
 export class MoonBright {
   /** The driver. Using it directly bypasses every check of lifetimes. */
@@ -64,8 +76,9 @@ export class MoonBright {
   /** The stream used where none is given: the device's own default stream. */
   readonly defaultStream: Stream;
   #closed = false;
+  #publication: Publication | undefined;
   readonly #streams: Stream[];
-  readonly #leaks: FinalizationRegistry<string> | undefined;
+  readonly #leaks: FinalizationRegistry<OwnedBlock> | undefined;
   readonly #zero: boolean;
   /** Options of blocks that are given none; undefined if that needs nothing special. */
   readonly #defaults: AllocOptions | undefined;
@@ -88,10 +101,14 @@ export class MoonBright {
     this.defaultStream = new Stream(this, 0);
     this.#streams = [this.defaultStream];
     if (options.reportLeaks) {
-      this.#leaks = new FinalizationRegistry((what) =>
-        console.warn(`MoonBright: a block was never freed: ${what}`)
-      );
+      this.#leaks = new FinalizationRegistry(({ id, generation, what }) => {
+        const { blocks } = this.allocator;
+        // Freed blocks lose their owners too, and so does a closed instance's memory.
+        if (this.#closed || !isLive(blocks, id, generation)) return;
+        console.warn(`MoonBright: a block was never freed: ${what}`);
+      });
     }
+    if (options.publish) this.publish();
   }
 
   /** Facts about the device. */
@@ -137,9 +154,7 @@ export class MoonBright {
       Math.ceil(requested / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT,
       0,
     );
-    const block = new Block(this, id, allocator.blocks.generation[id]!);
-    if (this.#leaks) this.#leaks.register(block, `${requested} bytes`);
-    return block;
+    return this.#own(id, `${requested} bytes`);
   }
 
   /**
@@ -253,6 +268,19 @@ export class MoonBright {
   }
 
   /**
+   * Answers `moonbright top` and `moonbright map` of the same user from now on, on a Unix
+   * socket, whenever the event loop turns. Needs `--allow-net`, `--allow-read`,
+   * `--allow-write`, `--allow-env=XDG_RUNTIME_DIR,TMPDIR` and `--allow-sys=uid`.
+   *
+   * @throws {MoonBrightError} code `permission` if Deno or the folder's owner forbids it
+   */
+  publish(): Publication {
+    this.assertOpen("publish");
+    if (!this.#publication?.open) this.#publication = new Publication(this);
+    return this.#publication;
+  }
+
+  /**
    * Flushes retired mappings: those whose work has passed or, with `wait`, all. Returns
    * the bytes of addresses that became recyclable.
    */
@@ -276,6 +304,7 @@ export class MoonBright {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#publication?.close();
     try {
       this.driver.synchronize();
     } catch {
@@ -338,10 +367,14 @@ export class MoonBright {
     }
     const zero = options.zero ?? this.#zero;
     if (zero || allocator.watch !== undefined) this.#prepare(id, zero, options);
-    const block = new Block(this, id, allocator.blocks.generation[id]!);
-    if (this.#leaks) {
-      this.#leaks.register(block, options.name ?? `${requested} bytes`);
-    }
+    return this.#own(id, options.name ?? `${requested} bytes`);
+  }
+
+  /** The owner of a new block, whose loss is noticed if that was asked for. */
+  #own(id: number, what: string): Block {
+    const generation = this.allocator.blocks.generation[id]!;
+    const block = new Block(this, id, generation);
+    if (this.#leaks) this.#leaks.register(block, { id, generation, what });
     return block;
   }
 

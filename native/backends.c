@@ -5,8 +5,12 @@
 #include <string.h>
 
 #include "check.h"
+#include "forks.h"
 
 int32_t backend_find(int32_t id, const MbBackend **backend) {
+  int32_t status = forks_check();
+  if (status != MB_OK) return status;
+  forks_watch();
   switch (id) {
     case MB_BACKEND_HOST:
       *backend = &host_backend;

@@ -45,7 +45,7 @@ static int32_t hold_locked(HeldModules *held, MbObject *module) {
   for (uint32_t i = 0; i < held->count; i++) {
     if (held->items[i] == module) return MB_OK;
   }
-  if (module->removed) {
+  if (module->claimed) {
     return error_set(MB_BAD_HANDLE, 0, "the kernel's module is being unloaded");
   }
   if (held->count == held->capacity) {
@@ -130,13 +130,28 @@ int32_t mb_capture_begin(uint32_t device, uint32_t stream) {
   return device_leave(d, status);
 }
 
+/* Whether the driver goes on capturing: ending it failed before it had begun. */
+static bool is_still_capturing(MbDevice *device, const MbObject *stream) {
+  MbError error;
+  bool capturing = false;
+  error_save(&error);
+  if (device->backend->capture_status(device->self, stream->handle, &capturing) != MB_OK) {
+    capturing = false;
+  }
+  error_restore(&error);
+  return capturing;
+}
+
 /* Of a stream whose capture is changing. graph: null for none. */
 static int32_t end_capture(MbDevice *device, MbObject *stream, uint32_t *graph) {
   MbObject captured = {.held = stream->held};
-  int32_t status;
+  int32_t status = device->backend->capture_end(device->self, stream->handle,
+                                                graph ? &captured.handle : NULL);
+  if (status != MB_OK && is_still_capturing(device, stream)) {
+    finish_change(device, stream, CAPTURE_ACTIVE);
+    return status;
+  }
   stream->held = (HeldModules){0};
-  status = device->backend->capture_end(device->self, stream->handle,
-                                        graph ? &captured.handle : NULL);
   finish_change(device, stream, CAPTURE_NONE);
   if (status == MB_OK && graph) {
     status = object_add(device, OBJECT_GRAPH, captured, graph);

@@ -1,4 +1,11 @@
+#include <stdlib.h>
+
 #include "cuda.h"
+
+typedef struct CudaGraph {
+  CuGraphExec exec;
+  CuGraph captured; /* what it was made of, if that could not be destroyed at once */
+} CudaGraph;
 
 static const CudaApi *api_of(const void *self) { return ((const CudaDevice *)self)->api; }
 
@@ -23,36 +30,55 @@ int32_t cuda_capture_status(void *self, void *stream, bool *capturing) {
   return cuda_check(api, result, "cuStreamIsCapturing");
 }
 
-static int32_t instantiate(const CudaApi *api, CuGraph graph, void **exec) {
-  CuGraphExec made = NULL;
-  CuResult result = api->cuGraphInstantiateWithFlags
-                        ? api->cuGraphInstantiateWithFlags(&made, graph, 0)
-                        : api->cuGraphInstantiate(&made, graph, NULL, NULL, 0);
-  *exec = made;
+static int32_t instantiate(const CudaApi *api, CuGraph captured, CudaGraph **graph) {
+  CudaGraph *made = calloc(1, sizeof *made);
+  CuResult result;
+  if (!made) return error_set(MB_OUT_OF_MEMORY, 0, "no host memory for a graph");
+  result = api->cuGraphInstantiateWithFlags
+               ? api->cuGraphInstantiateWithFlags(&made->exec, captured, 0)
+               : api->cuGraphInstantiate(&made->exec, captured, NULL, NULL, 0);
+  if (result == CU_SUCCESS) {
+    *graph = made;
+  } else {
+    free(made);
+  }
   return cuda_check(api, result, "cuGraphInstantiate");
 }
 
 int32_t cuda_capture_end(void *self, void *stream, void **graph) {
   const CudaApi *api = api_of(self);
   CuGraph captured = NULL;
+  CudaGraph *made = NULL;
   CuResult result = api->cuStreamEndCapture(stream, &captured);
   int32_t status = cuda_check(api, result, "cuStreamEndCapture");
   if (result == CU_ERROR_CAPTURE_INVALIDATED) {
     error_append(": something else used the stream through its handle or waited for the "
                  "device meanwhile: capture again without it");
   }
-  if (status == MB_OK && graph) status = instantiate(api, captured, graph);
+  if (status == MB_OK && graph) status = instantiate(api, captured, &made);
   /* What was instantiated is a copy. */
-  if (captured) api->cuGraphDestroy(captured);
+  if (captured && api->cuGraphDestroy(captured) != CU_SUCCESS && made) made->captured = captured;
+  if (made) *graph = made;
   return status;
 }
 
 int32_t cuda_graph_launch(void *self, void *graph, void *stream) {
   const CudaApi *api = api_of(self);
-  return cuda_check(api, api->cuGraphLaunch(graph, stream), "cuGraphLaunch");
+  const CudaGraph *launched = graph;
+  return cuda_check(api, api->cuGraphLaunch(launched->exec, stream), "cuGraphLaunch");
 }
 
 int32_t cuda_graph_destroy(void *self, void *graph) {
   const CudaApi *api = api_of(self);
-  return cuda_check(api, api->cuGraphExecDestroy(graph), "cuGraphExecDestroy");
+  CudaGraph *destroyed = graph;
+  int32_t status = MB_OK;
+  if (destroyed->captured) {
+    status = cuda_check(api, api->cuGraphDestroy(destroyed->captured), "cuGraphDestroy");
+    if (status == MB_OK) destroyed->captured = NULL;
+  }
+  if (status == MB_OK) {
+    status = cuda_check(api, api->cuGraphExecDestroy(destroyed->exec), "cuGraphExecDestroy");
+  }
+  if (status == MB_OK) free(destroyed);
+  return status;
 }

@@ -98,6 +98,9 @@ static int32_t find_or_load(const char *path, const CudaApi **api) {
     }
     entry->next = loaded;
     loaded = entry;
+  } else if (entry->api.initialized != CU_SUCCESS) {
+    /* What was lacking at the last try, such as a device file, may have come. */
+    entry->api.initialized = entry->api.cuInit(0);
   }
   *api = &entry->api;
   return MB_OK;

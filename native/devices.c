@@ -5,6 +5,7 @@
 
 #include "captures.h"
 #include "check.h"
+#include "forks.h"
 
 static struct {
   pthread_mutex_t lock;
@@ -18,7 +19,8 @@ static int32_t unknown_device(uint32_t id) {
 
 int32_t device_enter(uint32_t id, MbDevice **device) {
   MbDevice *found;
-  int32_t status;
+  int32_t status = forks_check();
+  if (status != MB_OK) return status;
   pthread_mutex_lock(&registry.lock);
   found = table_find(&registry.devices, id);
   if (found) found->calls_in_flight++;
@@ -199,6 +201,8 @@ static void release_all(MbDevice *device) {
 int32_t mb_close(uint32_t device) {
   MbDevice *d;
   MbError error;
+  /* What a forked child sees is its parent's. */
+  if (forks_check() != MB_OK) return MB_OK;
   pthread_mutex_lock(&registry.lock);
   d = table_remove(&registry.devices, device);
   if (d) {

@@ -23,11 +23,14 @@ int32_t mb_event_create(uint32_t device, int32_t timing, uint32_t *event) {
 
 int32_t mb_event_destroy(uint32_t device, uint32_t event) {
   MbDevice *d;
-  MbObject removed;
+  MbObject *claimed;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
-  status = object_remove(d, OBJECT_EVENT, event, &removed);
-  if (status == MB_OK) status = d->backend->event_destroy(d->self, removed.handle);
+  status = object_claim(d, OBJECT_EVENT, event, &claimed);
+  if (status == MB_OK) {
+    status = d->backend->event_destroy(d->self, claimed->handle);
+    object_end_claim(d, OBJECT_EVENT, event, status == MB_OK);
+  }
   return device_leave(d, status);
 }
 

@@ -18,13 +18,14 @@ int32_t mb_graph_launch(uint32_t device, uint32_t graph, uint32_t stream) {
 
 int32_t mb_graph_destroy(uint32_t device, uint32_t graph) {
   MbDevice *d;
-  MbObject removed;
+  MbObject *claimed;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
-  status = object_remove(d, OBJECT_GRAPH, graph, &removed);
+  status = object_claim(d, OBJECT_GRAPH, graph, &claimed);
   if (status == MB_OK) {
-    status = d->backend->graph_destroy(d->self, removed.handle);
-    held_modules_release(d, &removed.held);
+    status = d->backend->graph_destroy(d->self, claimed->handle);
+    if (status == MB_OK) held_modules_release(d, &claimed->held);
+    object_end_claim(d, OBJECT_GRAPH, graph, status == MB_OK);
   }
   return device_leave(d, status);
 }

@@ -30,17 +30,17 @@ int32_t mb_module_load(uint32_t device, const uint8_t *image, double bytes, uint
 
 int32_t mb_module_unload(uint32_t device, uint32_t module) {
   MbDevice *d;
-  MbObject removed;
+  MbObject *claimed;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
   status = captures_hold_off(d, "unloading a module");
   if (status != MB_OK) return device_leave(d, status);
-  status = object_remove(d, OBJECT_MODULE, module, &removed);
+  status = object_claim(d, OBJECT_MODULE, module, &claimed);
   if (status == MB_OK) {
     /* Queued kernels still need their code. */
-    int32_t waited = d->backend->synchronize(d->self);
-    status = d->backend->module_unload(d->self, removed.handle);
-    if (status == MB_OK) status = waited;
+    status = d->backend->synchronize(d->self);
+    if (status == MB_OK) status = d->backend->module_unload(d->self, claimed->handle);
+    object_end_claim(d, OBJECT_MODULE, module, status == MB_OK);
   }
   captures_let(d);
   return device_leave(d, status);

@@ -10,6 +10,9 @@
  * with a generation, never pointers: a stale or invented id gives MB_BAD_HANDLE.
  * All but device ids belong to one open device. Stream id 0 is the device's default
  * stream.
+ *
+ * In a forked child of a process that had used the library every call on devices gives
+ * MB_UNSUPPORTED, but mb_close, which leaves everything to the parent.
  */
 #ifndef MOONBRIGHT_H
 #define MOONBRIGHT_H
@@ -140,7 +143,8 @@ MB_API int32_t mb_copy(uint32_t device, double destination, double source, doubl
                        uint32_t stream);
 
 /* ---- kernels ---- */
-/* image: PTX or a code object for a GPU, a shared object for the host backend. */
+/* image: PTX or a code object for a GPU, a shared object for the host backend. One that is cut
+ * off or of another kind is refused; beyond that it is code, and trusted as such. */
 MB_API int32_t mb_module_load(uint32_t device, const uint8_t *image, double bytes,
                               uint32_t *module);
 MB_API int32_t mb_module_unload(uint32_t device, uint32_t module);
@@ -172,8 +176,9 @@ MB_API int32_t mb_host_read(uint32_t device, uint8_t *destination, double addres
  * leaves the capture as it is, as are waits for the whole device. Calls on addresses,
  * extents and other streams go on as ever. The default stream can't capture. */
 MB_API int32_t mb_capture_begin(uint32_t device, uint32_t stream);
-/* Ends the capture, also when it fails, and makes a graph of what was noted. Destroying the
- * stream or closing the device ends a capture without one. */
+/* Ends the capture and makes a graph of what was noted. Where it fails the capture has ended
+ * all the same, unless mb_capture_status says that the driver goes on with it. Destroying
+ * the stream or closing the device ends a capture without a graph. */
 MB_API int32_t mb_capture_end(uint32_t device, uint32_t stream, uint32_t *graph);
 /* capturing: 1 or 0. */
 MB_API int32_t mb_capture_status(uint32_t device, uint32_t stream, int32_t *capturing);

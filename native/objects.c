@@ -36,11 +36,17 @@ int32_t object_add(MbDevice *device, ObjectKind kind, MbObject object, uint32_t 
   return status;
 }
 
+/* With object_lock, as all whose names say so. Null for one that somebody is destroying. */
+static MbObject *find_locked(MbDevice *device, ObjectKind kind, uint32_t id) {
+  MbObject *found = table_find(table_of(device, kind), id);
+  return found && !found->claimed ? found : NULL;
+}
+
 int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object) {
   MbObject *found;
   pthread_mutex_lock(&device->object_lock);
   found = kind == OBJECT_STREAM && id == 0 ? &device->default_stream
-                                           : table_find(table_of(device, kind), id);
+                                           : find_locked(device, kind, id);
   if (found) found->pins++;
   pthread_mutex_unlock(&device->object_lock);
   if (!found) return unknown(kind, id);
@@ -55,49 +61,73 @@ void object_unpin(MbDevice *device, MbObject *object) {
   pthread_mutex_unlock(&device->object_lock);
 }
 
-/* With object_lock, which the wait lets go for a while. */
-static MbObject *remove_locked(MbDevice *device, ObjectKind kind, uint32_t id) {
-  MbObject *object = table_remove(table_of(device, kind), id);
-  while (object && object->pins) {
-    pthread_cond_wait(&device->object_unpinned, &device->object_lock);
-  }
-  return object;
+/* Lets the lock go while it waits. */
+static void claim_locked(MbDevice *device, MbObject *object) {
+  object->claimed = true;
+  while (object->pins) pthread_cond_wait(&device->object_unpinned, &device->object_lock);
 }
 
-static void remove_functions_locked(MbDevice *device, const MbObject *module) {
-  uint32_t id = table_next(&device->functions, 0);
-  while (id) {
-    MbObject *function = table_find(&device->functions, id);
-    if (function->module == module) free(remove_locked(device, OBJECT_FUNCTION, id));
+static uint32_t next_function_of(const MbDevice *device, const MbObject *module, uint32_t id) {
+  for (;;) {
+    const MbObject *function;
     id = table_next(&device->functions, id & ID_SLOT_MASK);
+    if (!id) return 0;
+    function = table_find(&device->functions, id);
+    if (function->module == module) return id;
   }
 }
 
-static bool is_held_locked(MbDevice *device, ObjectKind kind, uint32_t id) {
-  MbObject *module = kind == OBJECT_MODULE ? table_find(&device->modules, id) : NULL;
-  if (module) module->removed = !module->holders;
-  return module && module->holders;
+static void claim_functions_locked(MbDevice *device, const MbObject *module) {
+  uint32_t id = 0;
+  while ((id = next_function_of(device, module, id)) != 0) {
+    claim_locked(device, table_find(&device->functions, id));
+  }
 }
 
-int32_t object_remove(MbDevice *device, ObjectKind kind, uint32_t id, MbObject *object) {
+static void end_function_claims_locked(MbDevice *device, const MbObject *module, bool destroyed) {
+  uint32_t id = 0;
+  while ((id = next_function_of(device, module, id)) != 0) {
+    MbObject *function = table_find(&device->functions, id);
+    function->claimed = false;
+    if (destroyed) free(table_remove(&device->functions, id));
+  }
+}
+
+int32_t object_claim(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object) {
   MbObject *found;
   bool held;
   pthread_mutex_lock(&device->object_lock);
-  held = is_held_locked(device, kind, id);
-  found = held ? NULL : remove_locked(device, kind, id);
-  if (found && kind == OBJECT_MODULE) remove_functions_locked(device, found);
+  found = find_locked(device, kind, id);
+  held = found && kind == OBJECT_MODULE && found->holders;
+  if (found && !held) {
+    claim_locked(device, found);
+    if (kind == OBJECT_MODULE) claim_functions_locked(device, found);
+  }
   pthread_mutex_unlock(&device->object_lock);
   if (held) {
     return error_set(MB_BAD_ARGUMENT, 0,
                      "graphs still hold kernels of the module %u: destroy them first", id);
   }
   if (!found) return unknown(kind, id);
-  *object = *found;
-  free(found);
+  *object = found;
   return MB_OK;
+}
+
+void object_end_claim(MbDevice *device, ObjectKind kind, uint32_t id, bool destroyed) {
+  MbObject *object;
+  pthread_mutex_lock(&device->object_lock);
+  object = table_find(table_of(device, kind), id);
+  object->claimed = false;
+  if (kind == OBJECT_MODULE) end_function_claims_locked(device, object, destroyed);
+  if (destroyed) free(table_remove(table_of(device, kind), id));
+  pthread_mutex_unlock(&device->object_lock);
 }
 
 bool object_remove_any(MbDevice *device, ObjectKind kind, MbObject *object) {
   uint32_t id = table_next(table_of(device, kind), 0);
-  return id && object_remove(device, kind, id, object) == MB_OK;
+  MbObject *claimed;
+  if (!id || object_claim(device, kind, id, &claimed) != MB_OK) return false;
+  *object = *claimed;
+  object_end_claim(device, kind, id, true);
+  return true;
 }

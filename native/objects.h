@@ -32,7 +32,7 @@ struct MbObject {
   CaptureState capture;  /* of a stream */
   HeldModules held;      /* of a graph, or of a stream while it captures */
   uint32_t holders;      /* of a module: captures and graphs that hold kernels of it */
-  bool removed;          /* of a module: no capture may come to hold it any more */
+  bool claimed;          /* it is being destroyed: its id is stale unless that fails */
 };
 
 /* Tables of MbDevice. */
@@ -48,9 +48,11 @@ typedef enum ObjectKind {
 int32_t object_add(MbDevice *device, ObjectKind kind, MbObject object, uint32_t *id);
 int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object);
 void object_unpin(MbDevice *device, MbObject *object);
-/* Makes the id stale, waits until nobody has it pinned, and gives its contents. For a
- * module, its functions go as well; it is refused while a graph holds kernels of it. */
-int32_t object_remove(MbDevice *device, ObjectKind kind, uint32_t id, MbObject *object);
+/* For the one who is to destroy it: makes the id stale and waits until nobody has it pinned.
+ * For a module, its functions too; it is refused while a graph holds kernels of it. */
+int32_t object_claim(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object);
+/* Ends a claim: forgets what was destroyed, else makes the id good again. */
+void object_end_claim(MbDevice *device, ObjectKind kind, uint32_t id, bool destroyed);
 /* Removes any one object of the kind; false if there is none. For closing. */
 bool object_remove_any(MbDevice *device, ObjectKind kind, MbObject *object);
 

@@ -17,21 +17,20 @@ int32_t mb_stream_create(uint32_t device, uint32_t *stream) {
 
 int32_t mb_stream_destroy(uint32_t device, uint32_t stream) {
   MbDevice *d;
-  MbObject removed;
+  MbObject *claimed;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
   if (stream == 0) {
     status = error_set(MB_BAD_ARGUMENT, 0, "the default stream can't be destroyed");
   } else {
-    status = object_remove(d, OBJECT_STREAM, stream, &removed);
+    status = object_claim(d, OBJECT_STREAM, stream, &claimed);
   }
   if (status == MB_OK) {
+    capture_abandon(d, claimed);
     /* The vendor's destroy returns at once and lets the work run on. */
-    int32_t waited;
-    capture_abandon(d, &removed);
-    waited = d->backend->stream_synchronize(d->self, removed.handle);
-    status = d->backend->stream_destroy(d->self, removed.handle);
-    if (status == MB_OK) status = waited;
+    status = d->backend->stream_synchronize(d->self, claimed->handle);
+    if (status == MB_OK) status = d->backend->stream_destroy(d->self, claimed->handle);
+    object_end_claim(d, OBJECT_STREAM, stream, status == MB_OK);
   }
   return device_leave(d, status);
 }

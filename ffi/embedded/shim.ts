@@ -228,8 +228,12 @@ int32_t backend_library(const uint8_t *library, uint32_t length,
 #include <string.h>
 
 #include "check.h"
+#include "forks.h"
 
 int32_t backend_find(int32_t id, const MbBackend **backend) {
+  int32_t status = forks_check();
+  if (status != MB_OK) return status;
+  forks_watch();
   switch (id) {
     case MB_BACKEND_HOST:
       *backend = &host_backend;
@@ -413,7 +417,7 @@ static int32_t hold_locked(HeldModules *held, MbObject *module) {
   for (uint32_t i = 0; i < held->count; i++) {
     if (held->items[i] == module) return MB_OK;
   }
-  if (module->removed) {
+  if (module->claimed) {
     return error_set(MB_BAD_HANDLE, 0, "the kernel's module is being unloaded");
   }
   if (held->count == held->capacity) {
@@ -498,13 +502,28 @@ int32_t mb_capture_begin(uint32_t device, uint32_t stream) {
   return device_leave(d, status);
 }
 
+/* Whether the driver goes on capturing: ending it failed before it had begun. */
+static bool is_still_capturing(MbDevice *device, const MbObject *stream) {
+  MbError error;
+  bool capturing = false;
+  error_save(&error);
+  if (device->backend->capture_status(device->self, stream->handle, &capturing) != MB_OK) {
+    capturing = false;
+  }
+  error_restore(&error);
+  return capturing;
+}
+
 /* Of a stream whose capture is changing. graph: null for none. */
 static int32_t end_capture(MbDevice *device, MbObject *stream, uint32_t *graph) {
   MbObject captured = {.held = stream->held};
-  int32_t status;
+  int32_t status = device->backend->capture_end(device->self, stream->handle,
+                                                graph ? &captured.handle : NULL);
+  if (status != MB_OK && is_still_capturing(device, stream)) {
+    finish_change(device, stream, CAPTURE_ACTIVE);
+    return status;
+  }
   stream->held = (HeldModules){0};
-  status = device->backend->capture_end(device->self, stream->handle,
-                                        graph ? &captured.handle : NULL);
   finish_change(device, stream, CAPTURE_NONE);
   if (status == MB_OK && graph) {
     status = object_add(device, OBJECT_GRAPH, captured, graph);
@@ -1396,7 +1415,14 @@ int32_t cuda_check(const CudaApi *api, CuResult result, const char *format, ...)
   return status_of(result);
 }
 `,
-  "cuda_graphs.c": `#include "cuda.h"
+  "cuda_graphs.c": `#include <stdlib.h>
+
+#include "cuda.h"
+
+typedef struct CudaGraph {
+  CuGraphExec exec;
+  CuGraph captured; /* what it was made of, if that could not be destroyed at once */
+} CudaGraph;
 
 static const CudaApi *api_of(const void *self) { return ((const CudaDevice *)self)->api; }
 
@@ -1421,38 +1447,57 @@ int32_t cuda_capture_status(void *self, void *stream, bool *capturing) {
   return cuda_check(api, result, "cuStreamIsCapturing");
 }
 
-static int32_t instantiate(const CudaApi *api, CuGraph graph, void **exec) {
-  CuGraphExec made = NULL;
-  CuResult result = api->cuGraphInstantiateWithFlags
-                        ? api->cuGraphInstantiateWithFlags(&made, graph, 0)
-                        : api->cuGraphInstantiate(&made, graph, NULL, NULL, 0);
-  *exec = made;
+static int32_t instantiate(const CudaApi *api, CuGraph captured, CudaGraph **graph) {
+  CudaGraph *made = calloc(1, sizeof *made);
+  CuResult result;
+  if (!made) return error_set(MB_OUT_OF_MEMORY, 0, "no host memory for a graph");
+  result = api->cuGraphInstantiateWithFlags
+               ? api->cuGraphInstantiateWithFlags(&made->exec, captured, 0)
+               : api->cuGraphInstantiate(&made->exec, captured, NULL, NULL, 0);
+  if (result == CU_SUCCESS) {
+    *graph = made;
+  } else {
+    free(made);
+  }
   return cuda_check(api, result, "cuGraphInstantiate");
 }
 
 int32_t cuda_capture_end(void *self, void *stream, void **graph) {
   const CudaApi *api = api_of(self);
   CuGraph captured = NULL;
+  CudaGraph *made = NULL;
   CuResult result = api->cuStreamEndCapture(stream, &captured);
   int32_t status = cuda_check(api, result, "cuStreamEndCapture");
   if (result == CU_ERROR_CAPTURE_INVALIDATED) {
     error_append(": something else used the stream through its handle or waited for the "
                  "device meanwhile: capture again without it");
   }
-  if (status == MB_OK && graph) status = instantiate(api, captured, graph);
+  if (status == MB_OK && graph) status = instantiate(api, captured, &made);
   /* What was instantiated is a copy. */
-  if (captured) api->cuGraphDestroy(captured);
+  if (captured && api->cuGraphDestroy(captured) != CU_SUCCESS && made) made->captured = captured;
+  if (made) *graph = made;
   return status;
 }
 
 int32_t cuda_graph_launch(void *self, void *graph, void *stream) {
   const CudaApi *api = api_of(self);
-  return cuda_check(api, api->cuGraphLaunch(graph, stream), "cuGraphLaunch");
+  const CudaGraph *launched = graph;
+  return cuda_check(api, api->cuGraphLaunch(launched->exec, stream), "cuGraphLaunch");
 }
 
 int32_t cuda_graph_destroy(void *self, void *graph) {
   const CudaApi *api = api_of(self);
-  return cuda_check(api, api->cuGraphExecDestroy(graph), "cuGraphExecDestroy");
+  CudaGraph *destroyed = graph;
+  int32_t status = MB_OK;
+  if (destroyed->captured) {
+    status = cuda_check(api, api->cuGraphDestroy(destroyed->captured), "cuGraphDestroy");
+    if (status == MB_OK) destroyed->captured = NULL;
+  }
+  if (status == MB_OK) {
+    status = cuda_check(api, api->cuGraphExecDestroy(destroyed->exec), "cuGraphExecDestroy");
+  }
+  if (status == MB_OK) free(destroyed);
+  return status;
 }
 `,
   "cuda_kernels.c": `#include <stdlib.h>
@@ -1640,6 +1685,9 @@ static int32_t find_or_load(const char *path, const CudaApi **api) {
     }
     entry->next = loaded;
     loaded = entry;
+  } else if (entry->api.initialized != CU_SUCCESS) {
+    /* What was lacking at the last try, such as a device file, may have come. */
+    entry->api.initialized = entry->api.cuInit(0);
   }
   *api = &entry->api;
   return MB_OK;
@@ -2096,6 +2144,7 @@ int32_t device_leave_vmm(MbDevice *device, int32_t status);
 
 #include "captures.h"
 #include "check.h"
+#include "forks.h"
 
 static struct {
   pthread_mutex_t lock;
@@ -2109,7 +2158,8 @@ static int32_t unknown_device(uint32_t id) {
 
 int32_t device_enter(uint32_t id, MbDevice **device) {
   MbDevice *found;
-  int32_t status;
+  int32_t status = forks_check();
+  if (status != MB_OK) return status;
   pthread_mutex_lock(&registry.lock);
   found = table_find(&registry.devices, id);
   if (found) found->calls_in_flight++;
@@ -2290,6 +2340,8 @@ static void release_all(MbDevice *device) {
 int32_t mb_close(uint32_t device) {
   MbDevice *d;
   MbError error;
+  /* What a forked child sees is its parent's. */
+  if (forks_check() != MB_OK) return MB_OK;
   pthread_mutex_lock(&registry.lock);
   d = table_remove(&registry.devices, device);
   if (d) {
@@ -2638,11 +2690,14 @@ int32_t mb_event_create(uint32_t device, int32_t timing, uint32_t *event) {
 
 int32_t mb_event_destroy(uint32_t device, uint32_t event) {
   MbDevice *d;
-  MbObject removed;
+  MbObject *claimed;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
-  status = object_remove(d, OBJECT_EVENT, event, &removed);
-  if (status == MB_OK) status = d->backend->event_destroy(d->self, removed.handle);
+  status = object_claim(d, OBJECT_EVENT, event, &claimed);
+  if (status == MB_OK) {
+    status = d->backend->event_destroy(d->self, claimed->handle);
+    object_end_claim(d, OBJECT_EVENT, event, status == MB_OK);
+  }
   return device_leave(d, status);
 }
 
@@ -2908,6 +2963,45 @@ int32_t mb_extents_release(uint32_t device, uint32_t count, const uint32_t *exte
   return device_leave_vmm(d, release_extents(d, count, extents));
 }
 `,
+  "forks.c": `#include "forks.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static atomic_bool forked;
+
+/* Of the child's only thread, before fork returns in it. */
+static void note_fork(void) { atomic_store(&forked, 1); }
+
+static void watch(void) { pthread_atfork(NULL, NULL, note_fork); }
+
+void forks_watch(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, watch);
+}
+
+int32_t forks_check(void) {
+  if (!atomic_load(&forked)) return MB_OK;
+  return error_set(MB_UNSUPPORTED, 0,
+                   "this process was forked from one that used MoonBright, and a driver can't "
+                   "be used in a forked child: start a new program in the child (exec) and "
+                   "open the device there");
+}
+`,
+  "forks.h": `/* A forked child has its parent's memory but not its threads, nor its driver's state: no
+ * vendor's driver can be used there, and a lock may be held by a thread that is gone. */
+#ifndef MOONBRIGHT_FORKS_H
+#define MOONBRIGHT_FORKS_H
+
+#include "error.h"
+
+/* From here on a fork is noticed in the child. */
+void forks_watch(void);
+/* MB_UNSUPPORTED in the child of a process that had used the library. */
+int32_t forks_check(void);
+
+#endif
+`,
   "graphs.c": `#include "captures.h"
 
 int32_t mb_graph_launch(uint32_t device, uint32_t graph, uint32_t stream) {
@@ -2928,13 +3022,14 @@ int32_t mb_graph_launch(uint32_t device, uint32_t graph, uint32_t stream) {
 
 int32_t mb_graph_destroy(uint32_t device, uint32_t graph) {
   MbDevice *d;
-  MbObject removed;
+  MbObject *claimed;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
-  status = object_remove(d, OBJECT_GRAPH, graph, &removed);
+  status = object_claim(d, OBJECT_GRAPH, graph, &claimed);
   if (status == MB_OK) {
-    status = d->backend->graph_destroy(d->self, removed.handle);
-    held_modules_release(d, &removed.held);
+    status = d->backend->graph_destroy(d->self, claimed->handle);
+    if (status == MB_OK) held_modules_release(d, &claimed->held);
+    object_end_claim(d, OBJECT_GRAPH, graph, status == MB_OK);
   }
   return device_leave(d, status);
 }
@@ -4440,17 +4535,17 @@ int32_t mb_module_load(uint32_t device, const uint8_t *image, double bytes, uint
 
 int32_t mb_module_unload(uint32_t device, uint32_t module) {
   MbDevice *d;
-  MbObject removed;
+  MbObject *claimed;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
   status = captures_hold_off(d, "unloading a module");
   if (status != MB_OK) return device_leave(d, status);
-  status = object_remove(d, OBJECT_MODULE, module, &removed);
+  status = object_claim(d, OBJECT_MODULE, module, &claimed);
   if (status == MB_OK) {
     /* Queued kernels still need their code. */
-    int32_t waited = d->backend->synchronize(d->self);
-    status = d->backend->module_unload(d->self, removed.handle);
-    if (status == MB_OK) status = waited;
+    status = d->backend->synchronize(d->self);
+    if (status == MB_OK) status = d->backend->module_unload(d->self, claimed->handle);
+    object_end_claim(d, OBJECT_MODULE, module, status == MB_OK);
   }
   captures_let(d);
   return device_leave(d, status);
@@ -4824,6 +4919,9 @@ int32_t mb_unmap(uint32_t device, uint32_t count, const double *addresses,
  * with a generation, never pointers: a stale or invented id gives MB_BAD_HANDLE.
  * All but device ids belong to one open device. Stream id 0 is the device's default
  * stream.
+ *
+ * In a forked child of a process that had used the library every call on devices gives
+ * MB_UNSUPPORTED, but mb_close, which leaves everything to the parent.
  */
 #ifndef MOONBRIGHT_H
 #define MOONBRIGHT_H
@@ -4954,7 +5052,8 @@ MB_API int32_t mb_copy(uint32_t device, double destination, double source, doubl
                        uint32_t stream);
 
 /* ---- kernels ---- */
-/* image: PTX or a code object for a GPU, a shared object for the host backend. */
+/* image: PTX or a code object for a GPU, a shared object for the host backend. One that is cut
+ * off or of another kind is refused; beyond that it is code, and trusted as such. */
 MB_API int32_t mb_module_load(uint32_t device, const uint8_t *image, double bytes,
                               uint32_t *module);
 MB_API int32_t mb_module_unload(uint32_t device, uint32_t module);
@@ -4986,8 +5085,9 @@ MB_API int32_t mb_host_read(uint32_t device, uint8_t *destination, double addres
  * leaves the capture as it is, as are waits for the whole device. Calls on addresses,
  * extents and other streams go on as ever. The default stream can't capture. */
 MB_API int32_t mb_capture_begin(uint32_t device, uint32_t stream);
-/* Ends the capture, also when it fails, and makes a graph of what was noted. Destroying the
- * stream or closing the device ends a capture without one. */
+/* Ends the capture and makes a graph of what was noted. Where it fails the capture has ended
+ * all the same, unless mb_capture_status says that the driver goes on with it. Destroying
+ * the stream or closing the device ends a capture without a graph. */
 MB_API int32_t mb_capture_end(uint32_t device, uint32_t stream, uint32_t *graph);
 /* capturing: 1 or 0. */
 MB_API int32_t mb_capture_status(uint32_t device, uint32_t stream, int32_t *capturing);
@@ -5061,11 +5161,17 @@ int32_t object_add(MbDevice *device, ObjectKind kind, MbObject object, uint32_t 
   return status;
 }
 
+/* With object_lock, as all whose names say so. Null for one that somebody is destroying. */
+static MbObject *find_locked(MbDevice *device, ObjectKind kind, uint32_t id) {
+  MbObject *found = table_find(table_of(device, kind), id);
+  return found && !found->claimed ? found : NULL;
+}
+
 int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object) {
   MbObject *found;
   pthread_mutex_lock(&device->object_lock);
   found = kind == OBJECT_STREAM && id == 0 ? &device->default_stream
-                                           : table_find(table_of(device, kind), id);
+                                           : find_locked(device, kind, id);
   if (found) found->pins++;
   pthread_mutex_unlock(&device->object_lock);
   if (!found) return unknown(kind, id);
@@ -5080,51 +5186,75 @@ void object_unpin(MbDevice *device, MbObject *object) {
   pthread_mutex_unlock(&device->object_lock);
 }
 
-/* With object_lock, which the wait lets go for a while. */
-static MbObject *remove_locked(MbDevice *device, ObjectKind kind, uint32_t id) {
-  MbObject *object = table_remove(table_of(device, kind), id);
-  while (object && object->pins) {
-    pthread_cond_wait(&device->object_unpinned, &device->object_lock);
-  }
-  return object;
+/* Lets the lock go while it waits. */
+static void claim_locked(MbDevice *device, MbObject *object) {
+  object->claimed = true;
+  while (object->pins) pthread_cond_wait(&device->object_unpinned, &device->object_lock);
 }
 
-static void remove_functions_locked(MbDevice *device, const MbObject *module) {
-  uint32_t id = table_next(&device->functions, 0);
-  while (id) {
-    MbObject *function = table_find(&device->functions, id);
-    if (function->module == module) free(remove_locked(device, OBJECT_FUNCTION, id));
+static uint32_t next_function_of(const MbDevice *device, const MbObject *module, uint32_t id) {
+  for (;;) {
+    const MbObject *function;
     id = table_next(&device->functions, id & ID_SLOT_MASK);
+    if (!id) return 0;
+    function = table_find(&device->functions, id);
+    if (function->module == module) return id;
   }
 }
 
-static bool is_held_locked(MbDevice *device, ObjectKind kind, uint32_t id) {
-  MbObject *module = kind == OBJECT_MODULE ? table_find(&device->modules, id) : NULL;
-  if (module) module->removed = !module->holders;
-  return module && module->holders;
+static void claim_functions_locked(MbDevice *device, const MbObject *module) {
+  uint32_t id = 0;
+  while ((id = next_function_of(device, module, id)) != 0) {
+    claim_locked(device, table_find(&device->functions, id));
+  }
 }
 
-int32_t object_remove(MbDevice *device, ObjectKind kind, uint32_t id, MbObject *object) {
+static void end_function_claims_locked(MbDevice *device, const MbObject *module, bool destroyed) {
+  uint32_t id = 0;
+  while ((id = next_function_of(device, module, id)) != 0) {
+    MbObject *function = table_find(&device->functions, id);
+    function->claimed = false;
+    if (destroyed) free(table_remove(&device->functions, id));
+  }
+}
+
+int32_t object_claim(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object) {
   MbObject *found;
   bool held;
   pthread_mutex_lock(&device->object_lock);
-  held = is_held_locked(device, kind, id);
-  found = held ? NULL : remove_locked(device, kind, id);
-  if (found && kind == OBJECT_MODULE) remove_functions_locked(device, found);
+  found = find_locked(device, kind, id);
+  held = found && kind == OBJECT_MODULE && found->holders;
+  if (found && !held) {
+    claim_locked(device, found);
+    if (kind == OBJECT_MODULE) claim_functions_locked(device, found);
+  }
   pthread_mutex_unlock(&device->object_lock);
   if (held) {
     return error_set(MB_BAD_ARGUMENT, 0,
                      "graphs still hold kernels of the module %u: destroy them first", id);
   }
   if (!found) return unknown(kind, id);
-  *object = *found;
-  free(found);
+  *object = found;
   return MB_OK;
+}
+
+void object_end_claim(MbDevice *device, ObjectKind kind, uint32_t id, bool destroyed) {
+  MbObject *object;
+  pthread_mutex_lock(&device->object_lock);
+  object = table_find(table_of(device, kind), id);
+  object->claimed = false;
+  if (kind == OBJECT_MODULE) end_function_claims_locked(device, object, destroyed);
+  if (destroyed) free(table_remove(table_of(device, kind), id));
+  pthread_mutex_unlock(&device->object_lock);
 }
 
 bool object_remove_any(MbDevice *device, ObjectKind kind, MbObject *object) {
   uint32_t id = table_next(table_of(device, kind), 0);
-  return id && object_remove(device, kind, id, object) == MB_OK;
+  MbObject *claimed;
+  if (!id || object_claim(device, kind, id, &claimed) != MB_OK) return false;
+  *object = *claimed;
+  object_end_claim(device, kind, id, true);
+  return true;
 }
 `,
   "objects.h": `/* Streams, events, modules, functions and graphs of a device. A call pins what it uses, so that
@@ -5161,7 +5291,7 @@ struct MbObject {
   CaptureState capture;  /* of a stream */
   HeldModules held;      /* of a graph, or of a stream while it captures */
   uint32_t holders;      /* of a module: captures and graphs that hold kernels of it */
-  bool removed;          /* of a module: no capture may come to hold it any more */
+  bool claimed;          /* it is being destroyed: its id is stale unless that fails */
 };
 
 /* Tables of MbDevice. */
@@ -5177,9 +5307,11 @@ typedef enum ObjectKind {
 int32_t object_add(MbDevice *device, ObjectKind kind, MbObject object, uint32_t *id);
 int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object);
 void object_unpin(MbDevice *device, MbObject *object);
-/* Makes the id stale, waits until nobody has it pinned, and gives its contents. For a
- * module, its functions go as well; it is refused while a graph holds kernels of it. */
-int32_t object_remove(MbDevice *device, ObjectKind kind, uint32_t id, MbObject *object);
+/* For the one who is to destroy it: makes the id stale and waits until nobody has it pinned.
+ * For a module, its functions too; it is refused while a graph holds kernels of it. */
+int32_t object_claim(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object);
+/* Ends a claim: forgets what was destroyed, else makes the id good again. */
+void object_end_claim(MbDevice *device, ObjectKind kind, uint32_t id, bool destroyed);
 /* Removes any one object of the kind; false if there is none. For closing. */
 bool object_remove_any(MbDevice *device, ObjectKind kind, MbObject *object);
 
@@ -5867,21 +5999,20 @@ int32_t mb_stream_create(uint32_t device, uint32_t *stream) {
 
 int32_t mb_stream_destroy(uint32_t device, uint32_t stream) {
   MbDevice *d;
-  MbObject removed;
+  MbObject *claimed;
   int32_t status = device_enter(device, &d);
   if (status != MB_OK) return status;
   if (stream == 0) {
     status = error_set(MB_BAD_ARGUMENT, 0, "the default stream can't be destroyed");
   } else {
-    status = object_remove(d, OBJECT_STREAM, stream, &removed);
+    status = object_claim(d, OBJECT_STREAM, stream, &claimed);
   }
   if (status == MB_OK) {
+    capture_abandon(d, claimed);
     /* The vendor's destroy returns at once and lets the work run on. */
-    int32_t waited;
-    capture_abandon(d, &removed);
-    waited = d->backend->stream_synchronize(d->self, removed.handle);
-    status = d->backend->stream_destroy(d->self, removed.handle);
-    if (status == MB_OK) status = waited;
+    status = d->backend->stream_synchronize(d->self, claimed->handle);
+    if (status == MB_OK) status = d->backend->stream_destroy(d->self, claimed->handle);
+    object_end_claim(d, OBJECT_STREAM, stream, status == MB_OK);
   }
   return device_leave(d, status);
 }

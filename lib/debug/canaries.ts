@@ -24,6 +24,8 @@ export class Canaries {
   readonly #allocator: Allocator;
   /** Of blocks with canaries: bytes mapped before the block. */
   readonly #before = new Map<number, number>();
+  /** Reused: reading canaries must not leave as much garbage. */
+  readonly #chunk = new Uint8Array(CHUNK);
 
   /** No block has canaries yet. */
   constructor(allocator: Allocator) {
@@ -115,7 +117,7 @@ export class Canaries {
     let first = 0;
     let bytes = 0;
     for (let at = 0; at < size; at += CHUNK) {
-      const chunk = new Uint8Array(Math.min(CHUNK, size - at));
+      const chunk = this.#chunk.subarray(0, Math.min(CHUNK, size - at));
       this.#allocator.driver.copyOut(chunk, address + at, driverStream);
       for (let i = 0; i < chunk.length; i++) {
         if (chunk[i] === PATTERN) continue;

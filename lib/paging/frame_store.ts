@@ -8,6 +8,7 @@
 import type { Block } from "../block.ts";
 import { MoonBrightError, OutOfMemoryError } from "../errors.ts";
 import type { MoonBright } from "../moonbright.ts";
+import { roundUp } from "../sizes.ts";
 import { FrameRun, type Piece } from "./frame_run.ts";
 
 /** The window grows by at least this much, so that growing is rare. */
@@ -53,7 +54,7 @@ export class FrameStore {
     this.#mb = mb;
     this.pageSize = pageSize;
     this.most = most;
-    this.#window = mb.alloc(first * pageSize, {
+    this.#window = mb.alloc(this.#bytesFor(first), {
       maxSize: most * pageSize,
       name,
     });
@@ -97,13 +98,22 @@ export class FrameStore {
   /** Makes sure that there is memory for this many frames in all. */
   reserve(frames: number): void {
     if (frames <= this.backed) return;
-    this.#window.resize(Math.min(frames, this.most) * this.pageSize);
+    this.#window.resize(this.#bytesFor(frames));
     this.#noteBacked();
   }
 
   /** Frees the window. */
   close(): void {
     this.#window[Symbol.dispose]();
+  }
+
+  /** Bytes to ask for: whole granules where there may be as many frames, for use to the full. */
+  #bytesFor(frames: number): number {
+    const { granularity } = this.#mb.device;
+    return Math.min(
+      roundUp(frames * this.pageSize, granularity),
+      this.most * this.pageSize,
+    );
   }
 
   /** Takes up to `count` frames that were last used on `from`; returns how many lack. */
@@ -205,7 +215,7 @@ export class FrameStore {
   #noteBacked(): void {
     const backed = Math.min(
       this.most,
-      Math.floor(this.#window.capacity / this.pageSize),
+      Math.floor(this.#window.size / this.pageSize),
     );
     // The window follows the default stream: so does memory new to it.
     this.#add(0, this.backed, backed - this.backed, true);

@@ -47,8 +47,8 @@ export interface FailedWalk {
   failure: Failure;
 }
 
-/** How long a failure may take to be cut down to what matters. */
-const SHRINK_MS = 20_000;
+/** Steps that may be taken to cut a failure down to what matters. */
+const SHRINK_STEPS = 20_000_000;
 
 /** Makes the steps that belong to a seed. */
 export function randomSteps(seed: number, count: number): Step[] {
@@ -131,34 +131,48 @@ export function chosenWalks(
 
 /** Leaves steps out, and makes their numbers smaller, for as long as it still goes wrong. */
 function shrunk(kind: WorldKind, seed: number, steps: Step[]): Step[] {
-  const end = performance.now() + SHRINK_MS;
   let left = steps;
+  /** Counted in steps, not in seconds: a busy machine must find the same. */
+  let budget = SHRINK_STEPS;
   /** Whether other steps fail too: then they are taken, up to where they do. */
   const accept = (steps: Step[]): boolean => {
     const failure = failureOf(kind, seed, steps);
+    budget -= failure ? failure.at + 1 : steps.length;
     if (failure) left = steps.slice(0, failure.at + 1);
     return failure !== undefined;
   };
-  for (let chunk = left.length >> 1; chunk > 0;) {
-    let removed = false;
-    for (let from = 0; from < left.length; from += chunk) {
-      if (performance.now() > end) return left;
-      if (!accept(left.toSpliced(from, chunk))) continue;
-      removed = true;
-      from -= chunk;
-    }
-    if (!removed || chunk > 1) chunk >>= 1;
+  // Smaller numbers may make more steps needless, and fewer steps smaller numbers do.
+  for (let before: Step[] = []; before !== left && budget >= 0;) {
+    before = left;
+    leaveOut();
+    makeSmaller();
   }
-  for (let at = 0; at < left.length; at++) {
-    for (let part = 1; part < 4; part++) {
-      for (const smaller of smallerThan(left[at]![part]!)) {
-        if (at >= left.length || performance.now() > end) return left;
-        const step = left[at]!.with(part, smaller) as unknown as Step;
-        if (accept(left.with(at, step))) break;
+  return left;
+
+  function leaveOut(): void {
+    for (let chunk = left.length >> 1; chunk > 0;) {
+      let removed = false;
+      for (let from = 0; from < left.length; from += chunk) {
+        if (budget < 0) return;
+        if (!accept(left.toSpliced(from, chunk))) continue;
+        removed = true;
+        from -= chunk;
+      }
+      if (!removed || chunk > 1) chunk >>= 1;
+    }
+  }
+
+  function makeSmaller(): void {
+    for (let at = 0; at < left.length; at++) {
+      for (let part = 1; part < 4; part++) {
+        for (const smaller of smallerThan(left[at]![part]!)) {
+          if (at >= left.length || budget < 0) return;
+          const step = left[at]!.with(part, smaller) as unknown as Step;
+          if (accept(left.with(at, step))) break;
+        }
       }
     }
   }
-  return left;
 }
 
 function smallerThan(value: number): number[] {

@@ -1,10 +1,10 @@
 // Takes random walks through the allocator and through paged spaces until told otherwise,
 // far more than the tests do. A walk that fails is cut down, printed, and ends it.
 //
-//   deno task soak                       five million steps
-//   deno task soak --steps=20000000
-//   deno task soak --seed=700            begins with another seed
-//   deno task soak --only=paged          kinds of world whose names contain this
+//   deno task walk                       five million steps
+//   deno task walk --steps=20000000
+//   deno task walk --seed=700            begins with another seed
+//   deno task walk --only=paged          kinds of world whose names contain this
 //
 // Walks of one kind and seed are the same on every machine.
 
