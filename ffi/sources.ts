@@ -50,6 +50,7 @@ import staging_c from "../native/staging.c" with { type: "text" };
 import streams_c from "../native/streams.c" with { type: "text" };
 import timing_c from "../native/timing.c" with { type: "text" };
 import tracking_c from "../native/tracking.c" with { type: "text" };
+import wrapped_c from "../native/wrapped.c" with { type: "text" };
 import allocations_h from "../native/allocations.h" with { type: "text" };
 import backend_h from "../native/backend.h" with { type: "text" };
 import captures_h from "../native/captures.h" with { type: "text" };
@@ -127,6 +128,7 @@ export const SHIM_SOURCES: Sources = {
   "streams.c": streams_c,
   "timing.c": timing_c,
   "tracking.c": tracking_c,
+  "wrapped.c": wrapped_c,
   "allocations.h": allocations_h,
   "backend.h": backend_h,
   "captures.h": captures_h,

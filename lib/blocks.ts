@@ -31,6 +31,8 @@ export const BlockFlag = {
   SHARED: 2,
   /** Lies alone in a stretch of addresses that it may grow into. */
   GROWABLE: 4,
+  /** Copies on another thread use it: it can be neither freed nor resized. */
+  COPYING: 64,
 } as const;
 
 /** Value of {@linkcode Blocks.whole} before it is worked out. */

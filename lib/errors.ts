@@ -25,6 +25,7 @@ export type ErrorCode =
   | "cannot-grow"
   | "bad-trace"
   | "no-answer"
+  | "busy"
   | "driver";
 
 /** Base class of MoonBright's errors. */

@@ -24,6 +24,7 @@ export function resizeBlock(
   requested: number,
 ): void {
   const { blocks, counters } = a;
+  a.copies.assertNone(blocks, id, "resize");
   const growable = hasFlag(blocks, id, BlockFlag.GROWABLE);
   const unit = growable ? a.driver.info.granularity : BLOCK_ALIGNMENT;
   const size = roundUp(requested, unit);
