@@ -10,6 +10,7 @@
 
 import { dropAnchor } from "./anchor.ts";
 import { type Arena, DEFAULT_RESERVATION, reserveArena } from "./arena.ts";
+import { Copies } from "./copies.ts";
 import { BlockFlag, type Blocks, BlockState } from "./blocks.ts";
 import type { CostModel } from "./cost_model.ts";
 import { profileOf } from "./device_profile.ts";
@@ -96,6 +97,8 @@ export class Allocator {
   readonly growables: Growables = new Growables();
   /** Counters. */
   counters: Counters = new Counters();
+  /** Blocks that copies on other threads use. */
+  readonly copies: Copies = new Copies();
   /** Names of blocks that have one. */
   readonly names: Map<number, string> = new Map();
   /** Told of every allocation and free, if set. */
@@ -381,6 +384,7 @@ export class Allocator {
 
   #freeFlagged(id: number, stream: number): void {
     const { blocks } = this;
+    this.copies.assertNone(blocks, id, "free");
     // First, since these can fail and must then have changed nothing.
     const watch = hasFlag(blocks, id, BlockFlag.WATCHED)
       ? this.watch

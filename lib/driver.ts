@@ -122,6 +122,21 @@ export interface Driver {
   copyIn(address: number, source: Uint8Array, stream: number): void;
   /** Copies device bytes to the host in stream order; returns when they are there. */
   copyOut(destination: Uint8Array, address: number, stream: number): void;
+  /**
+   * `copyIn` on another thread; the source must stay as it is until the promise settles.
+   * Drivers without another thread leave it out.
+   */
+  copyInAsync?(
+    address: number,
+    source: Uint8Array,
+    stream: number,
+  ): Promise<void>;
+  /** `copyOut` on another thread; the destination must not be used until the promise settles. */
+  copyOutAsync?(
+    destination: Uint8Array,
+    address: number,
+    stream: number,
+  ): Promise<void>;
   /** Copies between ranges of the device that don't overlap, in stream order. */
   copy(
     destination: number,
@@ -144,6 +159,15 @@ export interface Driver {
   writePinned(address: number, source: Uint8Array): void;
   /** Copies bytes out of page-locked memory at once, in no stream's order. */
   readPinned(destination: Uint8Array, address: number): void;
+
+  /**
+   * Lets data calls use memory that others allocated and the device can reach, which is
+   * not checked. Refused with a `RangeError` if it overlaps memory of the driver's own.
+   * Drivers that share no memory with others leave it out.
+   */
+  wrapMemory?(address: number, bytes: number): void;
+  /** Ends that. Does not wait for queued work that uses the range. */
+  unwrapMemory?(address: number): void;
 
   /**
    * Makes a stream note fills, copies on the device and launches for a graph instead of

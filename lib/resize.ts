@@ -25,6 +25,7 @@ export function resizeBlock(
   id: number,
   requested: number,
 ): void {
+  a.copies.assertNone(a.blocks, id, "resize");
   a.watch?.beforeResize(id);
   try {
     changeSize(a, id, requested);

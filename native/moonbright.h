@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define MB_ABI_VERSION 2
+#define MB_ABI_VERSION 3
 
 #define MB_API __attribute__((visibility("default")))
 
@@ -169,6 +169,14 @@ MB_API int32_t mb_host_write(uint32_t device, double address, const uint8_t *sou
                              double bytes);
 MB_API int32_t mb_host_read(uint32_t device, uint8_t *destination, double address,
                             double bytes);
+
+/* ---- memory of others ---- */
+/* Lets the data calls use a range that others allocated and that the device can reach; it
+ * is neither checked for that nor ever freed. Must not overlap memory of this device or
+ * another wrapped range. */
+MB_API int32_t mb_wrap(uint32_t device, double address, double bytes);
+/* Waits for nothing: queued work goes on using the range. */
+MB_API int32_t mb_unwrap(uint32_t device, double address);
 
 /* ---- graphs ---- */
 /* From here on fills, copies on the device and launches put into the stream are noted

@@ -165,6 +165,7 @@ Deno.test("every error code has its exit code", async () => {
     "not-found": 1,
     "not-mapped": 1,
     "cannot-grow": 1,
+    "busy": 1,
     "driver": 1,
   };
   for (const [code, exitCode] of Object.entries(expected)) {

@@ -66,6 +66,20 @@ Allocation *allocations_remove(Allocations *allocations, AllocationKind kind, ui
   return found;
 }
 
+bool allocations_overlap(const Allocations *allocations, uint64_t address, uint64_t size) {
+  const Allocation *node = allocations->root, *last = NULL;
+  while (node) {
+    if (node->address < address + size) {
+      last = node;
+      node = node->higher;
+    } else {
+      node = node->lower;
+    }
+  }
+  /* They are apart, so of those that begin below the range's end the last ends last. */
+  return last && last->address + last->size > address;
+}
+
 Allocation *allocations_find(const Allocations *allocations, uint64_t address, uint64_t size) {
   Allocation *node = allocations->root, *below = NULL;
   while (node) {
@@ -86,12 +100,15 @@ Allocation *allocations_find(const Allocations *allocations, uint64_t address, u
 #ifndef MOONBRIGHT_ALLOCATIONS_H
 #define MOONBRIGHT_ALLOCATIONS_H
 
+#include <stdbool.h>
+
 #include "error.h"
 
 typedef enum AllocationKind {
   ALLOCATION_PLAIN,
   ALLOCATION_POOL,
-  ALLOCATION_PINNED, /* of the host, used by the device too */
+  ALLOCATION_PINNED,  /* of the host, used by the device too */
+  ALLOCATION_WRAPPED, /* somebody else's, never freed here */
 } AllocationKind;
 
 typedef struct Allocation {
@@ -109,6 +126,8 @@ typedef struct Allocations {
 void allocations_insert(Allocations *allocations, Allocation *allocation);
 /* Null unless an allocation of that kind begins at the address. */
 Allocation *allocations_remove(Allocations *allocations, AllocationKind kind, uint64_t address);
+/* Whether any allocation has a byte of the range, which is not empty. */
+bool allocations_overlap(const Allocations *allocations, uint64_t address, uint64_t size);
 /* The allocation that holds the whole range, or null. */
 Allocation *allocations_find(const Allocations *allocations, uint64_t address, uint64_t size);
 
@@ -2296,6 +2315,8 @@ static void free_allocation(MbDevice *device, const Allocation *allocation) {
       break;
     case ALLOCATION_PINNED:
       backend->pinned_free(device->self, allocation->address, allocation->size);
+      break;
+    case ALLOCATION_WRAPPED:
       break;
   }
 }
@@ -4928,7 +4949,7 @@ int32_t mb_unmap(uint32_t device, uint32_t count, const double *addresses,
 
 #include <stdint.h>
 
-#define MB_ABI_VERSION 2
+#define MB_ABI_VERSION 3
 
 #define MB_API __attribute__((visibility("default")))
 
@@ -5078,6 +5099,14 @@ MB_API int32_t mb_host_write(uint32_t device, double address, const uint8_t *sou
                              double bytes);
 MB_API int32_t mb_host_read(uint32_t device, uint8_t *destination, double address,
                             double bytes);
+
+/* ---- memory of others ---- */
+/* Lets the data calls use a range that others allocated and that the device can reach; it
+ * is neither checked for that nor ever freed. Must not overlap memory of this device or
+ * another wrapped range. */
+MB_API int32_t mb_wrap(uint32_t device, double address, double bytes);
+/* Waits for nothing: queued work goes on using the range. */
+MB_API int32_t mb_unwrap(uint32_t device, double address);
 
 /* ---- graphs ---- */
 /* From here on fills, copies on the device and launches put into the stream are noted
@@ -6314,7 +6343,7 @@ static void track(MbDevice *device, Allocation *allocation) {
 
 int32_t tracking_take(MbDevice *device, AllocationKind kind, double address,
                       Allocation **allocation) {
-  static const char *const names[] = {"plain", "pool", "page-locked"};
+  static const char *const names[] = {"plain", "pool", "page-locked", "wrapped"};
   uint64_t start;
   int32_t status = check_address("address", address, 1, 0, &start);
   if (status != MB_OK) return status;
@@ -6373,5 +6402,61 @@ int32_t tracking_take(MbDevice *device, AllocationKind kind, double address,
 int32_t tracking_finish_free(MbDevice *device, Allocation *allocation, int32_t status);
 
 #endif
+`,
+  "wrapped.c": `/* Memory that others allocated and the device can use, made known to the data calls. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "tracking.h"
+
+/* With range_lock. What the device has of its own may go away under the wrapper. */
+static bool overlaps(const MbDevice *device, uint64_t address, uint64_t size) {
+  const Reservations *reservations = &device->reservations;
+  for (uint32_t i = 0; i < reservations->count; i++) {
+    const Reservation *one = reservations->items[i];
+    if (address < one->address + one->size && one->address < address + size) return true;
+  }
+  return allocations_overlap(&device->allocations, address, size);
+}
+
+int32_t mb_wrap(uint32_t device, double address, double bytes) {
+  MbDevice *d;
+  Allocation *wrapped;
+  uint64_t start, size;
+  int32_t status = check_size("bytes", bytes, 1, &size);
+  if (status == MB_OK) status = check_address("address", address, 1, size, &start);
+  if (status == MB_OK && start == 0) {
+    status = error_set(MB_BAD_ARGUMENT, 0, "address must not be 0");
+  }
+  if (status == MB_OK) status = device_enter(device, &d);
+  if (status != MB_OK) return status;
+  status = tracking_new(ALLOCATION_WRAPPED, size, &wrapped);
+  if (status == MB_OK) {
+    wrapped->address = start;
+    pthread_mutex_lock(&d->range_lock);
+    if (overlaps(d, start, size)) {
+      status = error_set(MB_BAD_ARGUMENT, 0,
+                         "0x%" PRIx64 " to 0x%" PRIx64
+                         " overlaps memory that this device has or has wrapped already",
+                         start, start + size);
+    } else {
+      allocations_insert(&d->allocations, wrapped);
+    }
+    pthread_mutex_unlock(&d->range_lock);
+    if (status != MB_OK) free(wrapped);
+  }
+  return device_leave(d, status);
+}
+
+int32_t mb_unwrap(uint32_t device, double address) {
+  MbDevice *d;
+  Allocation *wrapped;
+  int32_t status = device_enter(device, &d);
+  if (status != MB_OK) return status;
+  status = tracking_take(d, ALLOCATION_WRAPPED, address, &wrapped);
+  if (status == MB_OK) free(wrapped);
+  return device_leave(d, status);
+}
 `,
 };

@@ -188,6 +188,8 @@ static void test_stale_device(uint32_t device) {
   STALE(mb_host_free(device, 1));
   STALE(mb_host_write(device, 1, &byte, 1));
   STALE(mb_host_read(device, &byte, 1, 1));
+  STALE(mb_wrap(device, 1, 1));
+  STALE(mb_unwrap(device, 1));
   STALE(mb_capture_begin(device, 1));
   STALE(mb_capture_end(device, 1, &id));
   STALE(mb_capture_status(device, 1, &capturing));
@@ -856,6 +858,52 @@ static void test_pinned(uint32_t device, Kernels kernels) {
   OK(mb_unreserve(device, address));
 }
 
+static void test_wrapped(uint32_t device) {
+  /* Memory of another opening of the device stands for that of another library. */
+  uint32_t other = open_device();
+  double address = 0, plain, own = reserve(device, GRANULE);
+  uint8_t out[3000];
+  OK(mb_plain_alloc(other, 3000, &address));
+  OK(mb_memset(other, address, 0, 1, 3000, 0));
+  OK(mb_synchronize(other));
+  EXPECT(MB_NOT_MAPPED, mb_memset(device, address, 1, 1, 10, 0));
+  BAD(mb_wrap(device, 0, 10));
+  BAD(mb_wrap(device, address, 0));
+  BAD(mb_wrap(device, address, -1));
+  BAD(mb_wrap(device, NAN, 10));
+  BAD(mb_wrap(device, 9007199254740000.0, 10000));
+  OK(mb_wrap(device, address + 1000, 1000));
+  /* Apart from it, up to it, and every way to overlap. */
+  OK(mb_wrap(device, address, 1000));
+  OK(mb_unwrap(device, address));
+  BAD(mb_wrap(device, address, 1001));
+  BAD(mb_wrap(device, address + 1999, 2));
+  BAD(mb_wrap(device, address + 1200, 10));
+  BAD(mb_wrap(device, address, 3000));
+  BAD(mb_wrap(device, address + 1000, 1000));
+  BAD(mb_wrap(device, own + 5, 1));
+  BAD(mb_wrap(device, own - 5, 6));
+  OK(mb_plain_alloc(device, 4096, &plain));
+  BAD(mb_wrap(device, plain + 4095, 1));
+  OK(mb_memset(device, address + 1000, 7, 1, 1000, 0));
+  OK(mb_copy_out(device, out, address + 1000, 1000, 0));
+  CHECK(out[0] == 7 && out[999] == 7);
+  OK(mb_copy_out(other, out, address, 3000, 0));
+  CHECK(out[999] == 0 && out[1000] == 7 && out[1999] == 7 && out[2000] == 0);
+  EXPECT(MB_NOT_MAPPED, mb_memset(device, address + 999, 1, 1, 2, 0));
+  EXPECT(MB_NOT_MAPPED, mb_memset(device, address + 1999, 1, 1, 2, 0));
+  BAD(mb_unwrap(device, address + 1001));
+  BAD(mb_plain_free(device, address + 1000));
+  BAD(mb_unwrap(device, plain));
+  OK(mb_unwrap(device, address + 1000));
+  BAD(mb_unwrap(device, address + 1000));
+  EXPECT(MB_NOT_MAPPED, mb_memset(device, address + 1000, 1, 1, 1, 0));
+  OK(mb_plain_free(device, plain));
+  OK(mb_unreserve(device, own));
+  OK(mb_plain_free(other, address));
+  OK(mb_close(other));
+}
+
 static int32_t is_capturing(uint32_t device, uint32_t stream) {
   int32_t capturing = -1;
   OK(mb_capture_status(device, stream, &capturing));
@@ -1328,6 +1376,7 @@ int main(int count, char **arguments) {
   RUN("copies", test_copies(device, kernels));
   RUN("baselines", test_baselines(device));
   RUN("page-locked", test_pinned(device, kernels));
+  RUN("wrapped", test_wrapped(device));
   RUN("graphs", test_graphs(device, kernels));
   if (setup.fake) RUN("failing graphs", test_failing_graphs(device));
   RUN("timed loops", test_timed_loops(device, kernels));
