@@ -30,7 +30,6 @@ typedef struct MbBackend {
   /* Makes the device's context current in the calling thread. */
   int32_t (*enter)(void *self);
   int32_t (*memory_info)(void *self, uint64_t *free_bytes, uint64_t *total_bytes);
-  int32_t (*synchronize)(void *self);
 
   int32_t (*reserve)(void *self, uint64_t size, uint64_t *address);
   int32_t (*unreserve)(void *self, uint64_t address, uint64_t size);
