@@ -165,7 +165,6 @@ typedef struct MbBackend {
   /* Makes the device's context current in the calling thread. */
   int32_t (*enter)(void *self);
   int32_t (*memory_info)(void *self, uint64_t *free_bytes, uint64_t *total_bytes);
-  int32_t (*synchronize)(void *self);
 
   int32_t (*reserve)(void *self, uint64_t size, uint64_t *address);
   int32_t (*unreserve)(void *self, uint64_t address, uint64_t size);
@@ -904,7 +903,6 @@ const MbBackend cuda_backend = {
     .close = close_device,
     .enter = enter,
     .memory_info = cuda_memory_info,
-    .synchronize = cuda_synchronize,
     .reserve = cuda_reserve,
     .unreserve = cuda_unreserve,
     .extent_create = cuda_extent_create,
@@ -990,7 +988,6 @@ int32_t cuda_pool_alloc(void *self, uint64_t size, void *stream, uint64_t *addre
 int32_t cuda_pool_free(void *self, uint64_t address, uint64_t size, void *stream);
 int32_t cuda_pool_trim(void *self);
 
-int32_t cuda_synchronize(void *self);
 void *cuda_default_stream(void *self);
 int32_t cuda_stream_create(void *self, void **stream);
 int32_t cuda_stream_destroy(void *self, void *stream);
@@ -1224,7 +1221,6 @@ _Static_assert(sizeof(CuPoolProperties) == 88, "the driver's layout");
     (CuContext *context, CuDevice device))                                                     \\
   X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (CuDevice device))              \\
   X(cuCtxSetCurrent, "cuCtxSetCurrent", (CuContext context))                                   \\
-  X(cuCtxSynchronize, "cuCtxSynchronize", (void))                                              \\
   X(cuMemGetInfo, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total_bytes))                \\
   X(cuMemAlloc, "cuMemAlloc_v2", (CuPointer *address, size_t bytes))                           \\
   X(cuMemFree, "cuMemFree_v2", (CuPointer address))                                            \\
@@ -1828,11 +1824,6 @@ int32_t cuda_pinned_free(void *self, uint64_t address, uint64_t size) {
 
 static const CudaApi *api_of(const void *self) { return ((const CudaDevice *)self)->api; }
 
-int32_t cuda_synchronize(void *self) {
-  const CudaApi *api = api_of(self);
-  return cuda_check(api, api->cuCtxSynchronize(), "cuCtxSynchronize");
-}
-
 void *cuda_default_stream(void *self) {
   (void)self;
   return NULL;
@@ -2150,6 +2141,10 @@ int32_t device_enter(uint32_t id, MbDevice **device);
 /* Returns the status; MB_LOST makes the device lost. */
 int32_t device_leave(MbDevice *device, int32_t status);
 
+/* Waits for all streams of the device; captures_hold_off comes before. Not for the whole of a
+ * GPU's context: that would spoil what other devices of the same GPU capture, and fail. */
+int32_t streams_synchronize(MbDevice *device);
+
 /* As device_enter, for a device that can map memory, with vmm_lock taken. */
 int32_t device_enter_vmm(uint32_t id, MbDevice **device);
 int32_t device_leave_vmm(MbDevice *device, int32_t status);
@@ -2337,7 +2332,7 @@ static void release_all(MbDevice *device) {
   MbObject object;
   backend->enter(device->self);
   captures_abandon_all(device);
-  backend->synchronize(device->self);
+  streams_synchronize(device);
   while (object_remove_any(device, OBJECT_GRAPH, &object)) {
     backend->graph_destroy(device->self, object.handle);
     held_modules_release(device, &object.held);
@@ -2398,7 +2393,7 @@ int32_t mb_synchronize(uint32_t device) {
   if (status != MB_OK) return status;
   status = captures_hold_off(d, "synchronizing");
   if (status != MB_OK) return device_leave(d, status);
-  status = d->backend->synchronize(d->self);
+  status = streams_synchronize(d);
   captures_let(d);
   return device_leave(d, status);
 }
@@ -3156,7 +3151,6 @@ const MbBackend host_backend = {
     .close = close_device,
     .enter = enter,
     .memory_info = host_memory_info,
-    .synchronize = host_synchronize,
     .reserve = host_reserve,
     .unreserve = host_unreserve,
     .extent_create = host_extent_create,
@@ -4564,7 +4558,7 @@ int32_t mb_module_unload(uint32_t device, uint32_t module) {
   status = object_claim(d, OBJECT_MODULE, module, &claimed);
   if (status == MB_OK) {
     /* Queued kernels still need their code. */
-    status = d->backend->synchronize(d->self);
+    status = streams_synchronize(d);
     if (status == MB_OK) status = d->backend->module_unload(d->self, claimed->handle);
     object_end_claim(d, OBJECT_MODULE, module, status == MB_OK);
   }
@@ -5208,6 +5202,23 @@ int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **ob
   return MB_OK;
 }
 
+MbObject *object_pin_next(MbDevice *device, ObjectKind kind, uint32_t *id) {
+  MbObject *found;
+  pthread_mutex_lock(&device->object_lock);
+  for (;;) {
+    uint32_t next = table_next(table_of(device, kind), *id & ID_SLOT_MASK);
+    found = next ? table_find(table_of(device, kind), next) : NULL;
+    if (!found || !found->claimed) {
+      *id = next;
+      break;
+    }
+    pthread_cond_wait(&device->object_unpinned, &device->object_lock);
+  }
+  if (found) found->pins++;
+  pthread_mutex_unlock(&device->object_lock);
+  return found;
+}
+
 void object_unpin(MbDevice *device, MbObject *object) {
   pthread_mutex_lock(&device->object_lock);
   /* Who removes it waits for no pin, who changes its capture for no other than its own. */
@@ -5274,6 +5285,8 @@ void object_end_claim(MbDevice *device, ObjectKind kind, uint32_t id, bool destr
   object->claimed = false;
   if (kind == OBJECT_MODULE) end_function_claims_locked(device, object, destroyed);
   if (destroyed) free(table_remove(table_of(device, kind), id));
+  /* For who walks over the objects of the kind. */
+  pthread_cond_broadcast(&device->object_unpinned);
   pthread_mutex_unlock(&device->object_lock);
 }
 
@@ -5335,6 +5348,9 @@ typedef enum ObjectKind {
 /* Takes the handle over on success only. */
 int32_t object_add(MbDevice *device, ObjectKind kind, MbObject object, uint32_t *id);
 int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object);
+/* Walks: pins the first object behind an id, 0 to begin with, and sets the id to its own; null
+ * at the end. Waits for one that is being destroyed to be gone. */
+MbObject *object_pin_next(MbDevice *device, ObjectKind kind, uint32_t *id);
 void object_unpin(MbDevice *device, MbObject *object);
 /* For the one who is to destroy it: makes the id stale and waits until nobody has it pinned.
  * For a module, its functions too; it is refused while a graph holds kernels of it. */
@@ -5390,7 +5406,7 @@ int32_t mb_host_free(uint32_t device, double address) {
   status = take_unused(d, address, &allocation);
   if (status == MB_OK) {
     /* Queued work may still use it. */
-    status = d->backend->synchronize(d->self);
+    status = streams_synchronize(d);
     if (status == MB_OK) {
       status = d->backend->pinned_free(d->self, allocation->address, allocation->size);
     }
@@ -6011,6 +6027,18 @@ void staging_close(MbDevice *device);
 `,
   "streams.c": `#include "captures.h"
 #include "check.h"
+
+int32_t streams_synchronize(MbDevice *device) {
+  const MbBackend *backend = device->backend;
+  int32_t status = backend->stream_synchronize(device->self, device->default_stream.handle);
+  uint32_t id = 0;
+  MbObject *stream;
+  while (status == MB_OK && (stream = object_pin_next(device, OBJECT_STREAM, &id)) != NULL) {
+    status = backend->stream_synchronize(device->self, stream->handle);
+    object_unpin(device, stream);
+  }
+  return status;
+}
 
 int32_t mb_stream_create(uint32_t device, uint32_t *stream) {
   MbDevice *d;
