@@ -146,7 +146,6 @@ Deno.test("every error code has its exit code", async () => {
   const expected: Record<ErrorCode, number> = {
     "bad-trace": 6,
     "no-answer": 7,
-
     "out-of-memory": 4,
     "out-of-addresses": 4,
     "no-library": 3,
