@@ -147,3 +147,31 @@ Deno.test("info tells of a device that is there but can't be opened", async () =
   assert(/^ +cuda +cuda:0 is in use$/m.test(all.stdout), all.stdout);
   assertEquals((await host.run("info", "--device", "cuda:0")).code, 3);
 });
+
+Deno.test("info --report is Markdown, with the home folder hidden", async () => {
+  const home = Deno.env.get("HOME")!;
+  const report = found();
+  report.library.path = `${home}/cache/libmoonbright.so`;
+  report.backends[0]!.devices[0]!.info.name = "Odd | name\nof two lines";
+  const host = hostWith(report);
+  const { code, stdout, stderr } = await host.run("info", "--report");
+  assertEquals([code, stderr], [0, ""]);
+  for (
+    const pattern of [
+      /^### Environment\n\n- MoonBright: 1\.2\.3-test\n/,
+      /^- Library: ~\/cache\/libmoonbright\.so$/m,
+      /^\| cuda:0 \| Odd \\\| name of two lines \| sm_90 \| 80 GiB \|/m,
+      /^- hip: libamdhip64\.so was not found; install ROCm 6\.1 or later$/m,
+      /^- LD_LIBRARY_PATH: /m,
+      /^### What happened$/m,
+    ]
+  ) assert(pattern.test(stdout), `${pattern} in ${stdout}`);
+  const table = stdout.split("\n").filter((line) => line.startsWith("|"));
+  assertEquals(table.length, 4);
+  const none = await hostWith({ ...report, backends: [] }).run(
+    "info",
+    "--report",
+  );
+  assertEquals(none.code, 3);
+  assert(none.stdout.includes("None can be used."));
+});

@@ -148,7 +148,6 @@ Deno.test("every error code has its exit code", async () => {
     "untrusted": 3,
     "canary": 1,
     "no-answer": 7,
-
     "out-of-memory": 4,
     "out-of-addresses": 4,
     "no-library": 3,

@@ -100,6 +100,8 @@ function goodArguments(driver: NativeDriver) {
     allocPinned: [MIB],
     freePinned: [pinned],
     writePinned: [pinned, bytes],
+    wrapMemory: [address + 2 ** 46, 8],
+    unwrapMemory: [address + 2 ** 46],
     readPinned: [bytes, pinned],
     beginCapture: [stream],
     endCapture: [stream],
