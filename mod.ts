@@ -40,12 +40,31 @@ export type {
   Snapshot,
 } from "./lib/snapshot.ts";
 export type { Stats, WayStats } from "./lib/stats.ts";
+export type { Publication } from "./lib/live/publication.ts";
 export type { CallCount, CallKind, DriverCall } from "./lib/mapper.ts";
 export type { CostModel, OperationCost } from "./lib/cost_model.ts";
 export type { GrowthPolicy, Way } from "./lib/planner.ts";
 export type { AllocatorOptions } from "./lib/allocator.ts";
-export type { DeviceInfo, LaunchGeometry } from "./lib/driver.ts";
+export type {
+  Access,
+  AddressRange,
+  DeviceInfo,
+  Driver,
+  LaunchGeometry,
+  MapTimes,
+} from "./lib/driver.ts";
+export type {
+  PairTimes,
+  TimedDriver,
+  VmmTimes,
+} from "./lib/bench/timed_driver.ts";
+export type { DebugOptions } from "./lib/debug/options.ts";
+export type { AddressReport, AddressState } from "./lib/debug/explain.ts";
+export type { BlockStory, Moment } from "./lib/debug/history.ts";
+export type { PolicyName } from "./lib/policies.ts";
 export {
+  type CanaryDamage,
+  CanaryError,
   ClosedError,
   DriverError,
   type ErrorCode,
@@ -76,10 +95,18 @@ export {
   FORMATS,
   type PageKind,
 } from "./lib/paging/formats.ts";
-export { viewArguments } from "./lib/paging/argument_blocks.ts";
+export {
+  type PagedViewFields,
+  viewArguments,
+} from "./lib/paging/argument_blocks.ts";
 export {
   type BadPage,
+  type PageFault,
   readReport,
   REPORT_NONE,
 } from "./lib/paging/page_report.ts";
 export { recordTrace, type TraceRecording } from "./lib/replay/record_trace.ts";
+export {
+  exportPyTorch,
+  type PyTorchExport,
+} from "./lib/replay/write/write_pytorch.ts";

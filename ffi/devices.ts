@@ -17,15 +17,15 @@ import { lastErrorText, statusError } from "./status.ts";
 import { Backend, Property, Status } from "./symbols.ts";
 import { assertTrusted } from "./trust.ts";
 
+/** Name of a backend. */
+export type BackendName = "host" | "cuda" | "hip";
+
 /** Backends by name. */
-const BACKENDS = {
+const BACKENDS: Readonly<Record<BackendName, number>> = {
   host: Backend.HOST,
   cuda: Backend.CUDA,
   hip: Backend.HIP,
-} as const;
-
-/** Name of a backend. */
-export type BackendName = keyof typeof BACKENDS;
+};
 
 /** Which device to open, and with what. */
 export interface DeviceOptions {

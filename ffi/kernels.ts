@@ -4,20 +4,10 @@
  * @module
  */
 
-import busyPtx from "../kernels/build/busy.ptx" with { type: "text" };
-import pagingCopyPtx from "../kernels/build/paging_copy.ptx" with {
-  type: "text",
-};
-import pagingEntriesPtx from "../kernels/build/paging_entries.ptx" with {
-  type: "text",
-};
-import pagingReadPtx from "../kernels/build/paging_read.ptx" with {
-  type: "text",
-};
-import patternPtx from "../kernels/build/pattern.ptx" with { type: "text" };
 import type { DeviceInfo } from "../lib/driver.ts";
 import { MoonBrightError } from "../lib/errors.ts";
 import { buildHostKernels } from "./build.ts";
+import { PTX } from "./embedded/ptx.ts";
 
 /** Name of a kernel file in `kernels/`. */
 export type KernelSet =
@@ -26,14 +16,6 @@ export type KernelSet =
   | "paging_entries"
   | "paging_read"
   | "pattern";
-
-const PTX: Record<KernelSet, string> = {
-  busy: busyPtx,
-  paging_copy: pagingCopyPtx,
-  paging_entries: pagingEntriesPtx,
-  paging_read: pagingReadPtx,
-  pattern: patternPtx,
-};
 
 /**
  * The image of a set of kernels for a device: PTX for CUDA; for the host a shared

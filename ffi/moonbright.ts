@@ -34,6 +34,7 @@ export interface OpenOptions extends DeviceOptions, MoonBrightOptions {}
  * ```
  */
 export class MoonBright extends Instance {
+  /** The driver, through the shim. Using it directly bypasses every check of lifetimes. */
   declare readonly driver: NativeDriver;
 
   /**

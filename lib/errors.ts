@@ -26,10 +26,12 @@ export type ErrorCode =
   | "cannot-grow"
   | "bad-trace"
   | "canary"
+  | "no-answer"
   | "driver";
 
 /** Base class of MoonBright's errors. */
 export class MoonBrightError extends Error {
+  /** The name of the class, `MoonBrightError`. */
   override name = "MoonBrightError";
   /** What went wrong, for programs. */
   readonly code: ErrorCode;
@@ -51,6 +53,7 @@ export class MoonBrightError extends Error {
 
 /** A call into the vendor's driver or the shim failed. */
 export class DriverError extends MoonBrightError {
+  /** The name of the class, `DriverError`. */
   override name = "DriverError";
   /** The vendor's own error code, 0 if the shim itself refused. */
   readonly driverCode: number;
@@ -96,6 +99,7 @@ export interface OutOfMemoryDetails {
 
 /** No way was left to serve a request. The allocator's state is as before. */
 export class OutOfMemoryError extends MoonBrightError {
+  /** The name of the class, `OutOfMemoryError`. */
   override name = "OutOfMemoryError";
   /** What was asked and what there was. */
   readonly details: OutOfMemoryDetails;
@@ -114,6 +118,7 @@ export class OutOfMemoryError extends MoonBrightError {
 
 /** A block was freed twice, or an address is not the start of a live block. */
 export class InvalidBlockError extends MoonBrightError {
+  /** The name of the class, `InvalidBlockError`. */
   override name = "InvalidBlockError";
 
   /** Makes an error for an operation on something that is no live block. */
@@ -140,6 +145,7 @@ export interface CanaryDamage {
 
 /** Something wrote beyond the ends of a block. */
 export class CanaryError extends MoonBrightError {
+  /** The name of the class, `CanaryError`. */
   override name = "CanaryError";
   /** The blocks, and where they were overrun. */
   readonly damage: readonly CanaryDamage[];
@@ -169,6 +175,7 @@ function tellDamage(damage: CanaryDamage): string {
 
 /** The instance was closed. */
 export class ClosedError extends MoonBrightError {
+  /** The name of the class, `ClosedError`. */
   override name = "ClosedError";
 
   /** Makes an error for an operation on a closed instance. */

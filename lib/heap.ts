@@ -141,6 +141,31 @@ export class Heap {
     }
   }
 
+  /** Merges neighbours that are free on different streams and whose work is known to be done. */
+  mergePassed(): void {
+    this.settle();
+    const { blocks } = this;
+    for (let id = 1; id < blocks.end; id++) {
+      const previous = blocks.previous[id]!;
+      if (!this.#isPassed(id) || this.#isPassed(previous)) continue;
+      const run = [id];
+      let behind = blocks.next[id]!;
+      for (; this.#isPassed(behind); behind = blocks.next[behind]!) {
+        run.push(behind);
+      }
+      // As if last used on any stream, but none on whose account it would have to wait.
+      const stream = [0, ...run.map((one) => blocks.stream[one]!)].find((one) =>
+        !this.#isFreeOn(previous, one) && !this.#isFreeOn(behind, one)
+      );
+      if (run.length === 1 || stream === undefined) continue;
+      for (const one of run) this.index(blocks.stream[one]!).remove(one);
+      for (const next of run.slice(1)) this.#absorbNext(id, next);
+      blocks.stream[id] = stream;
+      blocks.epoch[id] = -1;
+      this.#list(id);
+    }
+  }
+
   /**
    * Makes a block free, last used on `stream` up to now, and merges it with its
    * neighbours. Returns the record of the resulting free block.
@@ -307,6 +332,27 @@ export class Heap {
     return whole > 0 ? whole : 0;
   }
 
+  /**
+   * Bytes of the extents that lie wholly under free blocks but under none alone: several
+   * streams share them. No index counts them.
+   */
+  sharedWholeBytes(): number {
+    if (this.free.filter(({ count }) => count > 0).length < 2) return 0;
+    const { blocks } = this;
+    const isFree = (id: number) => blocks.state[id] === BlockState.FREE;
+    let shared = 0;
+    for (let id = 1; id < blocks.end; id++) {
+      if (!isFree(id) || isFree(blocks.previous[id]!)) continue;
+      let size = 0;
+      for (let at = id; isFree(at); at = blocks.next[at]!) {
+        size += blocks.size[at]!;
+        shared -= blocks.whole[at]!;
+      }
+      shared += this.wholeBytes(blocks.address[id]!, size);
+    }
+    return shared;
+  }
+
   /** Throws if blocks, chains and indices contradict each other. For tests. */
   assertInvariants(): void {
     this.settle();
@@ -356,6 +402,18 @@ export class Heap {
     if (free !== listed) {
       throw new Error(`${free} free blocks, ${listed} listed`);
     }
+  }
+
+  /** Whether a block is free and the work in it is known to be done. Record 0 is no block. */
+  #isPassed(id: number): boolean {
+    const { blocks } = this;
+    return blocks.state[id] === BlockState.FREE &&
+      this.#streams.isPassed(blocks.stream[id]!, blocks.epoch[id]!);
+  }
+
+  #isFreeOn(id: number, stream: number): boolean {
+    return this.blocks.state[id] === BlockState.FREE &&
+      this.blocks.stream[id] === stream;
   }
 
   /** Whether a neighbour is free and may join a block that is free for `stream`. */

@@ -121,7 +121,11 @@ export class Module {
     this.close();
   }
 
-  /** @throws {ClosedError} if the module or its instance is closed */
+  /**
+   * Throws unless the module is open; the message names the operation.
+   *
+   * @throws {ClosedError} if the module or its instance is closed
+   */
   assertOpen(operation: string): void {
     this.#owner.assertOpen(operation);
     if (!this.#open) throw new ClosedError(operation, "the module");

@@ -12,6 +12,7 @@ import type { DeviceInfo, Driver } from "./driver.ts";
 import { ClosedError, InvalidBlockError } from "./errors.ts";
 import { isLive } from "./heap.ts";
 import { Module } from "./kernel.ts";
+import { Publication } from "./live/publication.ts";
 import type { DriverCall } from "./mapper.ts";
 import {
   BLOCK_ALIGNMENT,
@@ -33,6 +34,8 @@ export interface MoonBrightOptions extends AllocatorOptions {
   reportLeaks?: boolean;
   /** Whether blocks are handed out zeroed where their options don't say; not, by default. */
   zero?: boolean;
+  /** Lets `moonbright top` and `map` look at the instance; see {@linkcode MoonBright.publish}. */
+  publish?: boolean;
 }
 
 /** How to allocate. */
@@ -64,11 +67,16 @@ interface OwnedBlock {
 export class MoonBright {
   /** The driver. Using it directly bypasses every check of lifetimes. */
   readonly driver: Driver;
-  /** The policy, for tools and tests. */
+  /**
+   * The policy, for MoonBright's own tools and tests.
+   *
+   * @internal
+   */
   readonly allocator: Allocator;
   /** The stream used where none is given: the device's own default stream. */
   readonly defaultStream: Stream;
   #closed = false;
+  #publication: Publication | undefined;
   readonly #streams: Stream[];
   readonly #leaks: FinalizationRegistry<OwnedBlock> | undefined;
   readonly #zero: boolean;
@@ -100,6 +108,7 @@ export class MoonBright {
         console.warn(`MoonBright: a block was never freed: ${what}`);
       });
     }
+    if (options.publish) this.publish();
   }
 
   /** Facts about the device. */
@@ -259,6 +268,19 @@ export class MoonBright {
   }
 
   /**
+   * Answers `moonbright top` and `moonbright map` of the same user from now on, on a Unix
+   * socket, whenever the event loop turns. Needs `--allow-net`, `--allow-read`,
+   * `--allow-write`, `--allow-env=XDG_RUNTIME_DIR,TMPDIR` and `--allow-sys=uid`.
+   *
+   * @throws {MoonBrightError} code `permission` if Deno or the folder's owner forbids it
+   */
+  publish(): Publication {
+    this.assertOpen("publish");
+    if (!this.#publication?.open) this.#publication = new Publication(this);
+    return this.#publication;
+  }
+
+  /**
    * Flushes retired mappings: those whose work has passed or, with `wait`, all. Returns
    * the bytes of addresses that became recyclable.
    */
@@ -282,6 +304,7 @@ export class MoonBright {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#publication?.close();
     try {
       this.driver.synchronize();
     } catch {
@@ -295,7 +318,11 @@ export class MoonBright {
     this.close();
   }
 
-  /** @throws {ClosedError} if the instance is closed */
+  /**
+   * Throws unless the instance is open; the message names the operation.
+   *
+   * @throws {ClosedError} if the instance is closed
+   */
   assertOpen(operation: string): void {
     if (this.#closed) throw new ClosedError(operation);
   }

@@ -76,7 +76,7 @@ export function takeStats(a: Allocator): Stats {
   heap.settle();
   let free = extents.looseBytes;
   let largestFree = 0;
-  let stitchable = extents.looseBytes;
+  let stitchable = extents.looseBytes + heap.sharedWholeBytes();
   for (const index of heap.free) {
     free += index.bytes;
     stitchable += index.wholeBytes;

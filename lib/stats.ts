@@ -31,7 +31,7 @@ export interface Stats {
   free: number;
   /** The largest free block of any stream. */
   largestFree: number;
-  /** In wholly free extents. */
+  /** In wholly free extents, which can be stitched once the work in them has passed. */
   stitchable: number;
   /** Freed, but still used by work on another stream, or by a graph. */
   pending: number;

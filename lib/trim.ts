@@ -18,7 +18,7 @@ export function releaseCached(a: Allocator, wait: boolean): number {
   if (wait) {
     pending.wait();
     mergeStreams(a);
-  }
+  } else mergePassed(a);
   for (let stream = 0; stream < heap.free.length; stream++) {
     const index = heap.free[stream]!;
     if (index.wholeBytes === 0 && extents.looseBytes === 0) continue;
@@ -26,10 +26,6 @@ export function releaseCached(a: Allocator, wait: boolean): number {
     // Work of a closed stream is done, and no event can be recorded in it.
     if (!open) continue;
     if (wait) streams.waitPassed(stream, recorded);
-    else {
-      streams.ensureTicked(stream, recorded);
-      streams.poll(stream);
-    }
     retireWholeExtents(a, stream);
   }
   flushQueue.flush(wait);
@@ -55,6 +51,20 @@ function mergeStreams({ streams, heap }: Allocator): void {
     streams.waitPassed(stream, recorded);
   }
   heap.adopt(0);
+}
+
+/** Learns what all streams have done, waiting for none, and merges their free blocks as far. */
+function mergePassed({ streams, heap, pending, extents }: Allocator): void {
+  streams.pollAll();
+  pending.settle();
+  for (let stream = 0; stream < heap.free.length; stream++) {
+    const { recorded, open } = streams.clocks[stream]!;
+    if (!open) continue;
+    if (heap.free[stream]!.count === 0 && extents.looseBytes === 0) continue;
+    streams.ensureTicked(stream, recorded);
+    streams.poll(stream);
+  }
+  heap.mergePassed();
 }
 
 /** Retires the mappings of all wholly free extents of a stream whose work is done. */

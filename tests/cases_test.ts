@@ -1,9 +1,12 @@
 /**
  * What users of other allocators ran into, as far as the policy over the model device
- * can show it. The numbers are those of the list of cases.
+ * can show it; the last test says where the rest is shown. The numbers are those of the
+ * list of cases.
  */
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { openDriver } from "../ffi/devices.ts";
+import { MoonBright as NativeMoonBright } from "../ffi/moonbright.ts";
 import type { Block } from "../lib/block.ts";
 import { InvalidBlockError, OutOfMemoryError } from "../lib/errors.ts";
 import type { Kernel } from "../lib/kernel.ts";
@@ -18,7 +21,13 @@ import {
 } from "./lib/support.ts";
 import { modelImage } from "./model/kernels.ts";
 import { ModelDriver } from "./model/model_driver.ts";
+import { buildFakeCuda } from "./fake/build.ts";
+import { FakeCuda } from "./fake/control.ts";
 import { Random } from "./model/random.ts";
+
+const vendorLibrary = await buildFakeCuda();
+// The shim stays open, which a test would be blamed for.
+openDriver({ device: "host" }).close();
 
 const LONG_NS = 400_000;
 const MIB = 2 ** 20;
@@ -410,4 +419,140 @@ Deno.test("case 14: 10 000 rounds in a small arena recycle addresses, always aft
   const { driver, flushes } = mb.stats();
   assert(driver.map.bytes > 20 * arena, "the arena was not worn out");
   assert(recycled > 1000 && flushes > 10);
+});
+
+Deno.test("case 15: access is granted by one call for a mapped range, however many extents", () => {
+  using fake = new FakeCuda(vendorLibrary);
+  using mb = NativeMoonBright.open({ device: "cuda:0", vendorLibrary });
+  const { granularity } = mb.device;
+  mb.allocator.growth.extentSize = granularity;
+  mb.alloc(8 * granularity);
+  const counts = () => ["cuMemMap", "cuMemSetAccess"].map((n) => fake.calls(n));
+  for (const [granules, maxSize] of [[6, 0], [3, 9 * granularity]] as const) {
+    const [maps, accesses] = counts();
+    mb.alloc(granules * granularity, maxSize > 0 ? { maxSize } : {});
+    assertEquals(counts(), [maps! + granules, accesses! + 1]);
+  }
+  const { map, setAccess } = mb.stats().driver;
+  assertEquals(setAccess.calls, map.calls);
+  assert(map.items > map.calls);
+});
+
+Deno.test("case 16: giving back after the device is gone is quiet, for every owner", () => {
+  const { mb, model } = openModel();
+  const stream = mb.createStream();
+  const block = mb.alloc(GRANULE, { stream });
+  const growable = mb.alloc(GRANULE, { maxSize: 4 * GRANULE });
+  const module = mb.loadModule(modelImage);
+  const graph = stream.capture(() => block.fill(1));
+  const event = stream.record();
+  growable.useOn(stream);
+  model.failNext("any", 1, "lost");
+  assertCode("lost", () => mb.synchronize());
+  mb[Symbol.dispose]();
+  for (const owner of [block, growable, graph, event, module, stream, mb]) {
+    owner[Symbol.dispose]();
+  }
+  assertEquals([mb.closed, block.live], [true, false]);
+  assert(Object.values(model.live()).every((count) => count === 0));
+});
+
+Deno.test("case 18: what a captured graph uses is neither remapped nor handed out", () => {
+  const { mb, model } = openModel({ budget: 12 * GRANULE });
+  const stream = mb.createStream();
+  const kept = mb.alloc(GRANULE, { stream });
+  const blocks = [1, 2, 3].map(() => mb.alloc(GRANULE, { stream }));
+  const graph = stream.capture(() => blocks.forEach((block) => block.fill(5)));
+  graph.launch();
+  kept.fill(1);
+  for (const block of blocks) block.free();
+  const { retired, retiredMappings } = mb.stats();
+  // Whatever is asked for now is served by other memory, or not at all.
+  const large = mb.alloc(6 * GRANULE, { stream });
+  large.fill(2);
+  assertThrows(() => mb.alloc(4 * GRANULE, { stream }), OutOfMemoryError);
+  mb.trim();
+  assertEquals([mb.stats().retired, mb.stats().retiredMappings], [
+    retired,
+    retiredMappings,
+  ]);
+  graph.launch();
+  mb.synchronize();
+  assertEquals([kept.read(1)[0], large.read(1)[0]], [1, 2]);
+  assertEquals([model.hazards, model.lostReason], [[], undefined]);
+  graph.close();
+  assertEquals(mb.alloc(4 * GRANULE, { stream }).size, 4 * GRANULE);
+  mb.allocator.assertInvariants();
+});
+
+/** What each case is about, and the tests that show more of it than this file can. */
+const CASES: Record<number, { title: string; also?: string[] }> = {
+  1: { title: "rounding a size wraps" },
+  2: { title: "a block of no bytes" },
+  3: { title: "freeing an unknown address" },
+  4: {
+    title: "freed while another stream still copies",
+    also: ["contract/instance_stream_cases.ts"],
+  },
+  5: {
+    title: "merging loses a dependency",
+    also: ["contract/instance_stream_cases.ts"],
+  },
+  6: {
+    title: "unmapping is not stream-ordered",
+    also: ["contract/instance_stream_cases.ts"],
+  },
+  7: { title: "a map fails half-way" },
+  8: {
+    title: "memory does not come back",
+    also: ["contract/instance_recycling_cases.ts"],
+  },
+  9: {
+    title: "out of memory where a wait would do",
+    also: ["contract/instance_pressure_cases.ts"],
+  },
+  10: {
+    title: "out of memory with half of it free",
+    also: ["contract/instance_pressure_cases.ts"],
+  },
+  11: {
+    title: "wandering lengths strand memory",
+    also: ["contract/instance_recycling_cases.ts"],
+  },
+  12: {
+    title: "an odd size reaches the driver",
+    also: ["contract/instance_recycling_cases.ts"],
+  },
+  13: { title: "a large reservation is refused" },
+  14: {
+    title: "addresses run out",
+    also: ["contract/instance_recycling_cases.ts"],
+  },
+  15: { title: "access granted piece by piece" },
+  16: { title: "the process ends", also: ["concurrency_test.ts"] },
+  17: {
+    title: "fork",
+    also: ["native/fork_test.ts", "concurrency_test.ts"],
+  },
+  18: {
+    title: "remapping under a graph",
+    also: [
+      "contract/instance_graph_cases.ts",
+      "paging/paged_capture_test.ts",
+    ],
+  },
+};
+
+Deno.test("every case has tests that are named after it", () => {
+  const read = (file: string) =>
+    Deno.readTextFileSync(new URL(file, import.meta.url));
+  const here = read("cases_test.ts");
+  for (const [number, { title, also = [] }] of Object.entries(CASES)) {
+    const named = new RegExp(`case ${number}: `);
+    for (const file of also) {
+      assert(named.test(read(file)), `case ${number}, ${title}: ${file}`);
+    }
+    assert(named.test(here) || also.length > 0, `case ${number}, ${title}`);
+  }
+  assertEquals(Object.keys(CASES).length, 18);
 });

@@ -147,6 +147,7 @@ Deno.test("every error code has its exit code", async () => {
     "bad-trace": 6,
     "untrusted": 3,
     "canary": 1,
+    "no-answer": 7,
 
     "out-of-memory": 4,
     "out-of-addresses": 4,

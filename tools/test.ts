@@ -20,6 +20,7 @@ interface Check {
 
 const root = new URL("../", import.meta.url);
 const SOURCES = ["cli.ts", "mod.ts", "lib", "ffi", "kernels"];
+const GUIDE = ["README.md", ...guidePages()];
 const ALL_CODE = [...SOURCES, "tests", "bench", "tools", "examples"];
 
 const suite: Check = {
@@ -34,16 +35,30 @@ const CHECKS: Check[] = [
   { name: "types", args: ["check", ...ALL_CODE], tests: false },
   {
     name: "documentation tests",
-    args: ["test", "-A", "--doc", ...SOURCES, "README.md"],
+    args: ["test", "-A", "--doc", ...SOURCES, ...GUIDE],
     tests: true,
   },
   suite,
   {
+    name: "documentation",
+    args: ["doc", "--lint", "mod.ts", "cli.ts"],
+    tests: false,
+  },
+  {
     name: "publishing",
-    args: ["publish", "--dry-run", "--allow-dirty", "--no-check"],
+    args: ["publish", "--dry-run", "--allow-dirty"],
     tests: false,
   },
 ];
+
+/** The pages of the user's guide, whose snippets are run as well. */
+function guidePages(): string[] {
+  const pages: string[] = [];
+  for (const { name } of Deno.readDirSync(new URL("docs/", root))) {
+    if (name.endsWith(".md")) pages.push(`docs/${name}`);
+  }
+  return pages.sort();
+}
 
 /** Runs a check, passing its output on; returns what it counted. */
 async function run(check: Check): Promise<Counts> {

@@ -7,10 +7,13 @@
 import { allocCommand } from "./alloc.ts";
 import { benchCommand } from "./bench.ts";
 import type { Command } from "./command.ts";
+import { exportCommand } from "./export.ts";
 import { helpCommand } from "./help_command.ts";
 import { infoCommand } from "./info.ts";
+import { mapCommand } from "./map.ts";
 import { replayCommand } from "./replay.ts";
 import { tableCommand } from "./table_command.ts";
+import { topCommand } from "./top.ts";
 
 /** All commands, in the order that the help shows. */
 export const COMMANDS: readonly Command[] = [
@@ -19,5 +22,8 @@ export const COMMANDS: readonly Command[] = [
   benchCommand,
   replayCommand,
   tableCommand,
+  topCommand,
+  mapCommand,
+  exportCommand,
   helpCommand(() => COMMANDS),
 ];

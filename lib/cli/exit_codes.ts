@@ -24,6 +24,8 @@ export const ExitCode = {
   MISMATCH: 5,
   /** A file is not what it should be. */
   BAD_FILE: 6,
+  /** No process publishes its memory, or the one asked does not answer. */
+  NO_ANSWER: 7,
   /** Ended by Ctrl-C. */
   INTERRUPTED: 130,
 } as const;
@@ -40,6 +42,7 @@ export const EXIT_CODE_MEANINGS: Readonly<Record<ExitCode, string>> = {
   [ExitCode.OUT_OF_MEMORY]: "out of memory",
   [ExitCode.MISMATCH]: "verification failed",
   [ExitCode.BAD_FILE]: "a file is damaged or of a kind that is not known",
+  [ExitCode.NO_ANSWER]: "no process that publishes its memory, or no answer",
   [ExitCode.INTERRUPTED]: "interrupted",
 };
 
@@ -47,6 +50,7 @@ const CODES: Partial<Record<ErrorCode, ExitCode>> = {
   "out-of-memory": ExitCode.OUT_OF_MEMORY,
   "out-of-addresses": ExitCode.OUT_OF_MEMORY,
   "bad-trace": ExitCode.BAD_FILE,
+  "no-answer": ExitCode.NO_ANSWER,
   "no-library": ExitCode.NO_DEVICE,
   "library-mismatch": ExitCode.NO_DEVICE,
   "no-compiler": ExitCode.NO_DEVICE,

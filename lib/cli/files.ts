@@ -41,3 +41,25 @@ export async function openFile(
     );
   }
 }
+
+/**
+ * Writes a stream of bytes to a file.
+ *
+ * @throws {UsageError} if it can't be written; errors of the stream are passed on
+ */
+export async function writeStream(
+  path: string,
+  data: ReadableStream<Uint8Array>,
+): Promise<void> {
+  let file: Deno.FsFile;
+  try {
+    file = await Deno.create(path);
+  } catch (cause) {
+    await data.cancel();
+    throw new UsageError(
+      `Cannot write to "${path}": ${(cause as Error).message}`,
+      { cause },
+    );
+  }
+  await data.pipeTo(file.writable);
+}

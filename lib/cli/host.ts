@@ -17,6 +17,8 @@ export interface CliStream {
   readonly isTerminal: boolean;
   /** Columns of the terminal; 80 where there is none. */
   columns(): number;
+  /** Lines of the terminal; 24 where there is none. */
+  rows(): number;
 }
 
 /** How to open a device. */
@@ -95,6 +97,8 @@ export interface CliHost extends NativeSide {
   readonly stderr: CliStream;
   /** Whether the environment asks for no colour. */
   readonly noColor: boolean;
+  /** Whether text may have letters beyond ASCII. */
+  readonly unicode: boolean;
   /** Whether a person can press Enter. */
   readonly interactive: boolean;
   /** Resolves once Enter is pressed or the input ends. */

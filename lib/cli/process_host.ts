@@ -15,6 +15,9 @@ export function processHost(version: string, native: NativeSide): CliHost {
     stdout: new ProcessStream(Deno.stdout),
     stderr: new ProcessStream(Deno.stderr),
     noColor: Deno.noColor,
+    get unicode() {
+      return isUnicode();
+    },
     interactive: Deno.stdin.isTerminal(),
     enter: readLine,
     onInterrupt,
@@ -42,12 +45,35 @@ class ProcessStream implements CliStream {
   }
 
   columns(): number {
-    try {
-      // Terminals that were never told their size report zero.
-      return Deno.consoleSize().columns || 80;
-    } catch {
-      return 80;
-    }
+    return consoleSize().columns;
+  }
+
+  rows(): number {
+    return consoleSize().rows;
+  }
+}
+
+function consoleSize(): { columns: number; rows: number } {
+  let columns = 0;
+  let rows = 0;
+  try {
+    ({ columns, rows } = Deno.consoleSize());
+  } catch {
+    // There is no terminal.
+  }
+  // Terminals that were never told their size report zero.
+  return { columns: columns || 80, rows: rows || 24 };
+}
+
+/** Whether the locale holds all letters; taken for granted where it is not told. */
+function isUnicode(): boolean {
+  try {
+    const { env } = Deno;
+    const locale = env.get("LC_ALL") || env.get("LC_CTYPE") || env.get("LANG");
+    return !locale || /utf-?8/i.test(locale);
+  } catch {
+    // Not allowed to look.
+    return true;
   }
 }
 

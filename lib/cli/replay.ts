@@ -15,8 +15,8 @@ import { type Baseline, replay, type ReplayOptions } from "../replay/replay.ts";
 import type { ReplayReport } from "../replay/report_data.ts";
 import { htmlReport } from "../replay/report/html_report.ts";
 import { svgReport } from "../replay/report/svg_report.ts";
-import type { Trace } from "../replay/trace.ts";
 import { type Workload, workloadOf } from "../replay/workload.ts";
+import { chooseTrace, TRACE_DEVICE_FLAG } from "./choose_trace.ts";
 import type { Command } from "./command.ts";
 import type { CommandContext } from "./context.ts";
 import { DEVICE_FLAG, deviceOf, openDevice } from "./device_flag.ts";
@@ -98,12 +98,7 @@ be served 4, contents lost under --verify 5.`,
       choices: ["kernel", "host"],
       summary: "fill and check every block",
     },
-    {
-      name: "trace-device",
-      value: "NUMBER",
-      summary: "which device of the recording",
-      default: "the busiest",
-    },
+    TRACE_DEVICE_FLAG,
     { name: "html", value: "FILE", summary: "write a report to look at" },
     { name: "svg", value: "FILE", summary: "write a picture" },
   ],
@@ -240,33 +235,7 @@ async function readWorkload(
   context.progress.update(`reading ${file}`);
   const name = file.split(/[/\\]/).at(-1)!;
   const traces = await readTraces(name, await openFile(file));
-  return workloadOf(name, chosenTrace(context, traces));
-}
-
-function chosenTrace(
-  context: CommandContext,
-  traces: readonly Trace[],
-): Trace {
-  const wanted = context.flags.integer("trace-device", 0, 1e6);
-  const busiest = traces.toSorted((a, b) => b.events.count - a.events.count);
-  const found = wanted === undefined
-    ? busiest[0]
-    : traces.find(({ device }) => device === wanted);
-  if (!found) {
-    throw new UsageError(
-      wanted === undefined
-        ? "Cannot replay: the file records no allocations"
-        : `Cannot use --trace-device: the file records device ${
-          traces.map(({ device }) => device).join(", ")
-        }`,
-    );
-  }
-  if (wanted === undefined && traces.length > 1) {
-    context.warn(
-      `replaying device ${found.device} of the ${traces.length} in the file, which has most events; choose with --trace-device`,
-    );
-  }
-  return found;
+  return workloadOf(name, chooseTrace(context, traces, "replay"));
 }
 
 /** An instance over a device that counts what calls would cost on an NVIDIA H200. */

@@ -392,12 +392,20 @@ export class PagedSpace {
     this.close();
   }
 
-  /** @throws {ClosedError} if the space or its instance is closed */
+  /**
+   * Throws unless the space is open; the message names the operation.
+   *
+   * @throws {ClosedError} if the space or its instance is closed
+   */
   assertOpen(operation: string): void {
     if (this.closed) throw new ClosedError(operation, "the paged space");
   }
 
-  /** A range whose stream was closed follows the default stream from then on, as blocks do. */
+  /**
+   * A range whose stream was closed follows the default stream from then on, as blocks do.
+   *
+   * @internal
+   */
   followOpenStream(range: RangeState): void {
     if (range.stream === 0) return;
     const { clocks } = this.#mb.allocator.streams;
@@ -408,7 +416,11 @@ export class PagedSpace {
     ) range.stream = 0;
   }
 
-  /** See {@linkcode PagedRange.grow}. */
+  /**
+   * See {@linkcode PagedRange.grow}.
+   *
+   * @internal
+   */
   growRange(range: RangeState, pages: number): void {
     checkCount(pages, "pages", this.pages);
     if (range.pages + pages > range.most) {
@@ -432,7 +444,11 @@ export class PagedSpace {
     this.#mappedPages += pages;
   }
 
-  /** See {@linkcode PagedRange.shrink}. */
+  /**
+   * See {@linkcode PagedRange.shrink}.
+   *
+   * @internal
+   */
   shrinkRange(range: RangeState, pages: number): void {
     checkCount(pages, "pages", range.pages);
     const left = range.pages - pages;
@@ -451,7 +467,11 @@ export class PagedSpace {
     this.#release(range, gone);
   }
 
-  /** See {@linkcode PagedRange.fork}. */
+  /**
+   * See {@linkcode PagedRange.fork}.
+   *
+   * @internal
+   */
   forkRange(range: RangeState, options: ForkOptions): PagedRange {
     const stream = options.stream === undefined
       ? range.stream
@@ -519,7 +539,11 @@ export class PagedSpace {
     return new PagedRange(this, fork);
   }
 
-  /** See {@linkcode PagedRange.writable}. */
+  /**
+   * See {@linkcode PagedRange.writable}.
+   *
+   * @internal
+   */
   makeWritable(range: RangeState, first: number, count: number): void {
     if (
       !(Number.isInteger(first) && Number.isInteger(count) && first >= 0 &&
@@ -577,7 +601,11 @@ export class PagedSpace {
     this.#release(range, dropped);
   }
 
-  /** See {@linkcode PagedRange.protect}. */
+  /**
+   * See {@linkcode PagedRange.protect}.
+   *
+   * @internal
+   */
   protectRange(range: RangeState, readOnly: boolean): void {
     this.#noteCapture(range);
     this.#orderUsers(range);
@@ -623,7 +651,11 @@ export class PagedSpace {
     return own;
   }
 
-  /** See {@linkcode PagedRange.write}. */
+  /**
+   * See {@linkcode PagedRange.write}.
+   *
+   * @internal
+   */
   writeRange(
     range: RangeState,
     source: ArrayBufferView | ArrayBuffer,
@@ -659,7 +691,11 @@ export class PagedSpace {
     );
   }
 
-  /** See {@linkcode PagedRange.read}. */
+  /**
+   * See {@linkcode PagedRange.read}.
+   *
+   * @internal
+   */
   readRange(
     range: RangeState,
     destination: ArrayBufferView | ArrayBuffer | number,
@@ -687,7 +723,11 @@ export class PagedSpace {
     return bytes;
   }
 
-  /** See {@linkcode PagedRange.useOn}. */
+  /**
+   * See {@linkcode PagedRange.useOn}.
+   *
+   * @internal
+   */
   useRange(range: RangeState, stream: Stream): void {
     const number = this.#streamNumber(stream, "use");
     if (number === range.stream) return;
@@ -695,7 +735,11 @@ export class PagedSpace {
     (range.users ??= new Set()).add(number);
   }
 
-  /** See {@linkcode PagedRange.free}. */
+  /**
+   * See {@linkcode PagedRange.free}.
+   *
+   * @internal
+   */
   freeRange(range: RangeState): void {
     if (!this.#noteCapture(range)) this.#orderUsers(range);
     range.live = false;

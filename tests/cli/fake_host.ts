@@ -26,6 +26,8 @@ export class KeptStream implements CliStream {
   isTerminal = false;
   /** Columns of the terminal. */
   width = 80;
+  /** Lines of the terminal. */
+  height = 24;
 
   write(text: string): void {
     this.text += text;
@@ -33,6 +35,10 @@ export class KeptStream implements CliStream {
 
   columns(): number {
     return this.width;
+  }
+
+  rows(): number {
+    return this.height;
   }
 }
 
@@ -42,6 +48,7 @@ export class FakeHost implements CliHost {
   stdout = new KeptStream();
   stderr = new KeptStream();
   noColor = false;
+  unicode = true;
   interactive = false;
   /** Called on Ctrl-C, as long as a command listens. */
   interrupt: (() => void) | undefined;

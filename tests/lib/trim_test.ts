@@ -44,6 +44,46 @@ Deno.test("without waiting only what is known to be done goes", () => {
   assertEquals(gated.live().extents, 0);
 });
 
+Deno.test("without waiting, too, an extent that several streams share goes", () => {
+  for (const last of [0, 1, 2]) {
+    const { mb, gated } = openGated();
+    const streams = [mb.defaultStream, mb.createStream(), mb.createStream()];
+    const whole = mb.alloc(GRANULE);
+    whole.free();
+    // One extent, a part for each stream.
+    const parts = streams.map(() => mb.alloc(GRANULE / 4));
+    const rest = mb.alloc(GRANULE / 4);
+    parts.forEach((part, at) => part.free(streams[at]));
+    assertEquals(mb.stats().stitchable, 0);
+    rest.free();
+    assertEquals(mb.stats().stitchable, GRANULE);
+    assertEquals(mb.trim({ wait: false }), 0);
+    for (const stream of [0, 1, 2]) if (stream !== last) gated.pass(stream);
+    assertEquals(mb.trim({ wait: false }), 0);
+    mb.allocator.assertInvariants();
+    gated.pass(last);
+    assertEquals(mb.trim({ wait: false }), GRANULE);
+    mb.allocator.assertInvariants();
+    assertEquals([mb.stats().mapped, gated.live().extents], [0, 0]);
+  }
+});
+
+Deno.test("without waiting, pending frees that have passed go", () => {
+  const { mb, gated } = openGated();
+  const stream = mb.createStream();
+  const block = mb.alloc(2 * GRANULE);
+  block.useOn(stream);
+  block.free();
+  assertEquals(mb.trim({ wait: false }), 0);
+  gated.pass(1);
+  assertEquals(mb.trim({ wait: false }), 0);
+  assertEquals(mb.stats().pending, 0);
+  // Free on its own stream only now.
+  gated.pass(0);
+  assertEquals(mb.trim({ wait: false }), 2 * GRANULE);
+  mb.allocator.assertInvariants();
+});
+
 Deno.test("loose extents of a closed stream go too", () => {
   const { mb, model } = preloaded();
   const stream = mb.createStream();

@@ -73,7 +73,7 @@ testOnAll(
 );
 
 testOnAll(
-  "what a graph may write is not used again before it is forgotten",
+  "case 18: what a graph may write is not used again before it is forgotten",
   (bench) => {
     const { mb } = bench;
     using stream = mb.createStream();

@@ -6,6 +6,7 @@
 
 import type { ReplayReport } from "../report_data.ts";
 import { contentPolicy } from "./content_policy.ts";
+import { chartLibraryText } from "./echarts.ts";
 import { escapeText, jsonText, scriptText } from "./markup.ts";
 import { pageData, runsWithMap } from "./page_data.ts";
 import { pageStyle } from "./page_style.ts";
@@ -26,8 +27,8 @@ import {
  */
 export async function htmlReport(report: ReplayReport): Promise<string> {
   // Only who makes a report pays for reading more than a megabyte of chart library.
-  const [{ default: library }, { pageScript }] = await Promise.all([
-    import("echarts/dist/echarts.min.js", { with: { type: "text" } }),
+  const [library, { pageScript }] = await Promise.all([
+    chartLibraryText(),
     import("./page_script.ts"),
   ]);
   const scripts = [library, pageScript()].map(scriptText);

@@ -1,30 +1,19 @@
-import charts from "./page/charts.js" with { type: "text" };
-import failures from "./page/failures.js" with { type: "text" };
-import formatters from "./page/formatters.js" with { type: "text" };
-import legend from "./page/legend.js" with { type: "text" };
-import main from "./page/main.js" with { type: "text" };
-import mapCanvas from "./page/map_canvas.js" with { type: "text" };
-import mapLayout from "./page/map_layout.js" with { type: "text" };
-import mapView from "./page/map_view.js" with { type: "text" };
-import present from "./page/present.js" with { type: "text" };
-import theme from "./page/theme.js" with { type: "text" };
-import unpack from "./page/unpack.js" with { type: "text" };
-import zoomKeys from "./page/zoom_keys.js" with { type: "text" };
+import { PAGE } from "./embedded/page.ts";
 
 /** Classes must stand before what makes use of them as the script starts. */
-const MODULES: readonly string[] = [
-  formatters,
-  failures,
-  unpack,
-  present,
-  mapLayout,
-  mapCanvas,
-  mapView,
-  legend,
-  zoomKeys,
-  charts,
-  theme,
-  main,
+const MODULES: readonly (keyof typeof PAGE)[] = [
+  "formatters.js",
+  "failures.js",
+  "unpack.js",
+  "present.js",
+  "map_layout.js",
+  "map_canvas.js",
+  "map_view.js",
+  "legend.js",
+  "zoom_keys.js",
+  "charts.js",
+  "theme.js",
+  "main.js",
 ];
 
 /**
@@ -33,8 +22,8 @@ const MODULES: readonly string[] = [
  * They share one scope, so no two may declare the same name.
  */
 export function pageScript(): string {
-  const body = MODULES.map((module) =>
-    module
+  const body = MODULES.map((name) =>
+    PAGE[name]
       .replace(/^import [^;]*;\n/gm, "")
       .replace(/^export (?=class|const|function|async)/gm, "")
   ).join("\n");

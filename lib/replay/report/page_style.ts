@@ -1,5 +1,5 @@
-import css from "./page/page.css" with { type: "text" };
 import { FONT } from "./chart_parts.ts";
+import { PAGE } from "./embedded/page.ts";
 import { type Theme, THEMES } from "./palette.ts";
 
 /** The page's style sheet, with the colours of both themes. */
@@ -9,7 +9,7 @@ export function pageStyle(): string {
   return `:root{--font:${FONT};color-scheme:light;${variables(THEMES.light)}}
 @media screen and (prefers-color-scheme:dark){:root:not([data-theme]){${dark}}}
 :root[data-theme="dark"]{${dark}}
-${css}`;
+${PAGE["page.css"]}`;
 }
 
 function variables(theme: Theme): string {

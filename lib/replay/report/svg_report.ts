@@ -6,6 +6,7 @@
 
 import type { ReplayReport } from "../report_data.ts";
 import { FONT, withDatasets } from "./chart_parts.ts";
+import { chartMaker } from "./echarts.ts";
 import type { ChartOption } from "./json.ts";
 import { latencyChart } from "./latency_chart.ts";
 import { escapeText } from "./markup.ts";
@@ -97,8 +98,13 @@ async function draw(
   width: number,
   height: number,
 ): Promise<string> {
-  const { init } = await import("echarts/dist/echarts.esm.min.mjs");
-  const chart = init(null, null, { renderer: "svg", ssr: true, width, height });
+  const makeChart = await chartMaker();
+  const chart = makeChart(null, null, {
+    renderer: "svg",
+    ssr: true,
+    width,
+    height,
+  });
   try {
     chart.setOption(addFormatters({
       ...option,
