@@ -37,7 +37,7 @@ const CALLED_AT_OPENING = [
 
 /** Functions that give back what is left at the end. */
 const CALLED_AT_CLOSING = [
-  "cuCtxSynchronize",
+  "cuStreamSynchronize",
   "cuMemUnmap",
   "cuMemRelease",
   "cuMemAddressFree",

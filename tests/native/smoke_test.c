@@ -1271,7 +1271,7 @@ static void test_close_live(void) {
 static void test_injected_loss(void) {
   uint32_t device = open_device(), id;
   create(device, 1, 1, &id);
-  fake_fail("cuCtxSynchronize", 1, 719);
+  fake_fail("cuStreamSynchronize", 1, 719);
   EXPECT(MB_LOST, mb_synchronize(device));
   CHECK(mb_driver_code() == 719);
   OK(mb_close(device));
@@ -1289,7 +1289,7 @@ static void test_lost(void) {
   launch(device, kernels.fill, 0, fill, 3);
   EXPECT(MB_LOST, mb_synchronize(device));
   snprintf(first, sizeof first, "%s", error_text());
-  CHECK(strstr(first, "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700)") != NULL);
+  CHECK(strstr(first, "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700)") != NULL);
   EXPECT(MB_LOST, mb_memory_info(device, free_and_total));
   CHECK(strcmp(first, error_text()) == 0 && mb_driver_code() == 700);
   EXPECT(MB_LOST, mb_unmap(device, 1, &address, &size));
