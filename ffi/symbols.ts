@@ -578,5 +578,6 @@ export const Property = {
   PROCESSORS: 7,
   DRIVER_VERSION: 8,
   INTEGRATED: 9,
-  COUNT: 10,
+  EXTENT_LIMIT: 10,
+  COUNT: 11,
 } as const;

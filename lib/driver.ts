@@ -29,6 +29,14 @@ export interface DeviceInfo {
   driverVersion: number;
   /** Whether the driver has a stream-ordered pool (for baselines). */
   pools: boolean;
+  /** Most extents that there may be at once; 0, or left out, for no limit. */
+  extentLimit?: number;
+  /**
+   * Why the device can't map memory at chosen addresses, and what to do about it; left out
+   * if it can. Extents then come from the driver's plain allocator, see
+   * `plain_extents.ts`.
+   */
+  plainReason?: string;
 }
 
 /** A range of addresses. */
@@ -84,7 +92,10 @@ export interface Driver {
   map(address: number, extents: readonly number[], access?: Access): MapTimes;
   /** Changes the rights of a range of whole mappings. */
   setAccess(address: number, size: number, access: Access): void;
-  /** Unmaps ranges of whole mappings, and so flushes their translations. Does not wait. */
+  /**
+   * Unmaps ranges of whole mappings, and so flushes their translations. HIP waits for all
+   * work on the device for it, the others don't wait.
+   */
   unmap(ranges: readonly AddressRange[]): void;
 
   /** Makes a stream; 0 is the default stream and always exists. */

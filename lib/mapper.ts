@@ -68,8 +68,8 @@ export class Mapper {
     try {
       const { mapNs, accessNs } = this.#driver.map(address, extents);
       const bytes = existingBytes + sum(sizes);
-      this.#note("map", extents.length, bytes, mapNs);
-      this.#note("setAccess", 1, bytes, accessNs);
+      this.note("map", extents.length, bytes, mapNs);
+      this.note("setAccess", 1, bytes, accessNs);
     } catch (error) {
       if (created.length > 0) this.#undoCreate(created, sizes);
       throw error;
@@ -84,7 +84,7 @@ export class Mapper {
     const ns = (performance.now() - start) * 1e6;
     let bytes = 0;
     for (const range of ranges) bytes += range.size;
-    this.#note("unmap", ranges.length, bytes, ns);
+    this.note("unmap", ranges.length, bytes, ns);
   }
 
   /** Releases extents that are mapped nowhere. */
@@ -92,7 +92,7 @@ export class Mapper {
     const start = performance.now();
     this.#driver.releaseExtents(extents);
     const ns = (performance.now() - start) * 1e6;
-    this.#note("release", extents.length, bytes, ns);
+    this.note("release", extents.length, bytes, ns);
   }
 
   /** Starts all counts anew. */
@@ -104,7 +104,7 @@ export class Mapper {
     const start = performance.now();
     const created = this.#driver.createExtents(sizes);
     const ns = (performance.now() - start) * 1e6;
-    this.#note("create", sizes.length, sum(sizes), ns);
+    this.note("create", sizes.length, sum(sizes), ns);
     return created;
   }
 
@@ -116,7 +116,13 @@ export class Mapper {
     }
   }
 
-  #note(kind: CallKind, items: number, bytes: number, ns: number): void {
+  /** Counts a call and tells the observer. */
+  protected note(
+    kind: CallKind,
+    items: number,
+    bytes: number,
+    ns: number,
+  ): void {
     const count = this.calls[kind];
     count.calls++;
     count.items += items;

@@ -471,9 +471,10 @@ export class MoonBright {
 }
 
 function noBlockAt(a: Allocator, address: number): InvalidBlockError {
-  const { blocks, arena } = a;
+  const { blocks, arena, extents } = a;
   let why = "the address is not MoonBright's";
-  if (address >= arena.base && address < arena.end) {
+  const reserved = address >= arena.base && address < arena.end;
+  if (reserved || extents.at(address) !== 0) {
     why = "nothing live is there; it may have been freed";
     for (let id = 1; id < blocks.end; id++) {
       const inside = address - blocks.address[id]!;
