@@ -150,10 +150,10 @@ export class Block {
    */
   write(source: ArrayBufferView | ArrayBuffer, options?: AccessOptions): void {
     const bytes = bytesOf(source);
-    const at = this.#range("write", bytes.byteLength, options);
-    if (bytes.byteLength === 0) return;
-    const { driverId, address } = at;
-    this.owner.driver.copyIn(address, bytes, driverId);
+    const { driver } = this.owner;
+    this.#access("write", bytes.byteLength, options, (address, stream) => {
+      driver.copyIn(address, bytes, stream);
+    });
   }
 
   /**
@@ -169,10 +169,10 @@ export class Block {
     const bytes = typeof destination === "number"
       ? new Uint8Array(checkBytes(destination, "the length to read", this.size))
       : bytesOf(destination);
-    const at = this.#range("read", bytes.byteLength, options);
-    if (bytes.byteLength > 0) {
-      this.owner.driver.copyOut(bytes, at.address, at.driverId);
-    }
+    const { driver } = this.owner;
+    this.#access("read", bytes.byteLength, options, (address, stream) => {
+      driver.copyOut(bytes, address, stream);
+    });
     return bytes;
   }
 
@@ -193,20 +193,22 @@ export class Block {
     }
     const offset = options.offset ?? 0;
     const bytes = options.bytes ?? this.size - offset;
-    const at = this.#range("fill", bytes, options);
-    if (bytes % width !== 0 || at.address % width !== 0) {
+    if (bytes % width !== 0 || offset % width !== 0) {
       throw new RangeError(
         `Cannot fill: ${bytes} bytes at offset ${offset} are not whole elements of ${width} bytes`,
       );
     }
-    if (bytes === 0) return;
-    this.owner.driver.fill(
-      at.address,
-      value,
-      width,
-      bytes / width,
-      at.driverId,
-    );
+    const { driver } = this.owner;
+    this.#access("fill", bytes, options, (address, stream) => {
+      driver.fill(address, value, width, bytes / width, stream);
+    });
+  }
+
+  /** Takes back a `useOn`: the call for which it was made has failed. */
+  useFailed(stream: Stream): void {
+    if (this.id > 0) {
+      this.owner.allocator.pending.useFailed(this.id, stream.number);
+    }
   }
 
   /** The record, after checking that the block is live. */
@@ -220,12 +222,13 @@ export class Block {
     return id;
   }
 
-  /** Checks a range of the block and notes the use of the stream. */
-  #range(
+  /** Checks a range of the block, notes the use of the stream, and makes a call for both. */
+  #access(
     operation: string,
     bytes: number,
     options: AccessOptions = {},
-  ): { address: number; driverId: number } {
+    call: (address: number, driverStream: number) => void,
+  ): void {
     const id = this.#record(operation);
     const size = this.size;
     const offset = checkBytes(options.offset ?? 0, "the offset");
@@ -237,6 +240,12 @@ export class Block {
     const stream = options.stream ?? this.stream;
     const driverId = stream.driverId(operation);
     this.useOn(stream);
-    return { address: id === 0 ? 0 : this.address + offset, driverId };
+    if (bytes === 0) return;
+    try {
+      call(this.address + offset, driverId);
+    } catch (error) {
+      this.useFailed(stream);
+      throw error;
+    }
   }
 }
