@@ -229,7 +229,6 @@ export class Block {
     options: AccessOptions = {},
     call: (address: number, driverStream: number) => void,
   ): void {
-    const id = this.#record(operation);
     const size = this.size;
     const offset = checkBytes(options.offset ?? 0, "the offset");
     if (!(Number.isInteger(bytes) && bytes >= 0 && offset + bytes <= size)) {
