@@ -229,6 +229,7 @@ export class Block {
     options: AccessOptions = {},
     call: (address: number, driverStream: number) => void,
   ): void {
+    this.#record(operation);
     const size = this.size;
     const offset = checkBytes(options.offset ?? 0, "the offset");
     if (!(Number.isInteger(bytes) && bytes >= 0 && offset + bytes <= size)) {
