@@ -10,6 +10,7 @@ import {
   checkFillValue,
   copyInAsync,
   copyOutAsync,
+  type DataRange,
   destinationOf,
   fillRange,
 } from "./data_access.ts";
@@ -175,10 +176,10 @@ export class Block {
    */
   write(source: ArrayBufferView | ArrayBuffer, options?: AccessOptions): void {
     const bytes = bytesOf(source);
-    const at = this.#range("write", bytes.byteLength, options);
-    if (bytes.byteLength === 0) return;
-    const { driverId, address } = at;
-    this.owner.driver.copyIn(address, bytes, driverId);
+    const { driver } = this.owner;
+    this.#access("write", bytes.byteLength, options, (at) => {
+      driver.copyIn(at.address, bytes, at.driverId);
+    });
   }
 
   /**
@@ -192,10 +193,10 @@ export class Block {
     options?: AccessOptions,
   ): Uint8Array {
     const bytes = destinationOf(destination, this.size);
-    const at = this.#range("read", bytes.byteLength, options);
-    if (bytes.byteLength > 0) {
-      this.owner.driver.copyOut(bytes, at.address, at.driverId);
-    }
+    const { driver } = this.owner;
+    this.#access("read", bytes.byteLength, options, (at) => {
+      driver.copyOut(bytes, at.address, at.driverId);
+    });
     return bytes;
   }
 
@@ -209,8 +210,10 @@ export class Block {
     checkFillValue(value, width);
     const offset = options.offset ?? 0;
     const bytes = options.bytes ?? this.size - offset;
-    const at = this.#range("fill", bytes, options);
-    fillRange(this.owner.driver, at, value, width, bytes, offset);
+    const { driver } = this.owner;
+    this.#access("fill", bytes, options, (at) => {
+      fillRange(driver, at, value, width, bytes, offset);
+    });
   }
 
   /**
@@ -289,6 +292,13 @@ export class Block {
     }
   }
 
+  /** Takes back a `useOn`: the call for which it was made has failed. */
+  useFailed(stream: Stream): void {
+    if (this.id > 0) {
+      this.owner.allocator.pending.useFailed(this.id, stream.number);
+    }
+  }
+
   /** The record, after checking that the block is live. */
   #record(operation: string): number {
     this.owner.assertOpen(operation);
@@ -304,6 +314,23 @@ export class Block {
     const { watch } = this.owner.allocator;
     const id = Math.abs(this.id);
     return notLive(operation, watch?.history.ofOwner(id, this.generation));
+  }
+
+  /** Makes a call for a range of the block; if it fails, the stream has not used the block. */
+  #access(
+    operation: string,
+    bytes: number,
+    options: AccessOptions | undefined,
+    call: (at: DataRange) => void,
+  ): void {
+    const at = this.#range(operation, bytes, options);
+    if (bytes === 0) return;
+    try {
+      call(at);
+    } catch (error) {
+      this.useFailed(options?.stream ?? this.stream);
+      throw error;
+    }
   }
 
   /** Checks a range of the block and notes the use of the stream. */

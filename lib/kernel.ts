@@ -173,7 +173,14 @@ export class Kernel {
     for (const argument of args) {
       if (argument instanceof Block) argument.useOn(stream);
     }
-    this.#owner.driver.launch(this.driverId, options, block, driverStream);
+    try {
+      this.#owner.driver.launch(this.driverId, options, block, driverStream);
+    } catch (error) {
+      for (const argument of args) {
+        if (argument instanceof Block) argument.useFailed(stream);
+      }
+      throw error;
+    }
   }
 }
 

@@ -51,6 +51,7 @@ export class Mapper {
    * Creates extents of the given sizes and maps them behind existing ones, side by
    * side from `address` on. Returns the new extents' driver ids.
    *
+   * @param keep gets new extents that could neither be mapped nor given back
    * @throws {DriverError} after undoing what was done
    */
   install(
@@ -58,6 +59,7 @@ export class Mapper {
     existing: readonly number[],
     existingBytes: number,
     sizes: readonly number[],
+    keep: (created: readonly number[]) => void,
   ): number[] {
     const created = sizes.length === 0 ? [] : this.#create(sizes);
     const extents = created.length === 0
@@ -71,7 +73,9 @@ export class Mapper {
       this.note("map", extents.length, bytes, mapNs);
       this.note("setAccess", 1, bytes, accessNs);
     } catch (error) {
-      if (created.length > 0) this.#undoCreate(created, sizes);
+      if (created.length > 0 && !this.#undoCreate(created, sizes)) {
+        keep(created);
+      }
       throw error;
     }
     return created;
@@ -108,11 +112,13 @@ export class Mapper {
     return created;
   }
 
-  #undoCreate(created: readonly number[], sizes: readonly number[]): void {
+  /** Whether new extents could be given back; the error that made it necessary says more. */
+  #undoCreate(created: readonly number[], sizes: readonly number[]): boolean {
     try {
       this.release(created, sum(sizes));
+      return true;
     } catch {
-      // The map's own error says more; a release fails only with a lost context.
+      return false;
     }
   }
 
