@@ -76,10 +76,16 @@ export class FakeHost implements CliHost {
 
   open(options: CliOpenOptions): MoonBright {
     const { device: _, ...rest } = options;
-    const mb = new MoonBright(this.makeDriver(), rest);
-    this.opened.push(mb);
-    this.openedWith.push(options);
-    return mb;
+    const driver = this.makeDriver();
+    try {
+      const mb = new MoonBright(driver, rest);
+      this.opened.push(mb);
+      this.openedWith.push(options);
+      return mb;
+    } catch (error) {
+      driver.close();
+      throw error;
+    }
   }
 
   probe(): Found {
