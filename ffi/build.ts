@@ -11,6 +11,7 @@ import { createHash } from "node:crypto";
 import { join } from "@std/path";
 import { MoonBrightError } from "../lib/errors.ts";
 import { readEnv } from "./env.ts";
+import { assertPlatform } from "./platform.ts";
 import { assertTrusted } from "./trust.ts";
 import { KERNEL_SOURCES, SHIM_SOURCES, type Sources } from "./sources.ts";
 
@@ -56,9 +57,11 @@ export function cacheFolder(): string | undefined {
 /**
  * Builds the shim unless the cache has it; returns the library's path.
  *
- * @throws {MoonBrightError} code `no-compiler` or `permission`, saying what to do
+ * @throws {MoonBrightError} code `no-compiler`, `permission` or `unsupported`, saying what
+ *   to do
  */
 export function buildShim(): string {
+  assertPlatform();
   return build({
     name: "libmoonbright",
     sources: SHIM_SOURCES,

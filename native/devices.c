@@ -158,6 +158,8 @@ static void free_allocation(MbDevice *device, const Allocation *allocation) {
     case ALLOCATION_PINNED:
       backend->pinned_free(device->self, allocation->address, allocation->size);
       break;
+    case ALLOCATION_WRAPPED:
+      break;
   }
 }
 

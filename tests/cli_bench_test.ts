@@ -4,26 +4,9 @@ import {
   assertGreater,
   assertStringIncludes,
 } from "@std/assert";
-import { kernelImage } from "../ffi/kernels.ts";
-import { MoonBright } from "../ffi/moonbright.ts";
 import type { BenchReport } from "../lib/bench/report.ts";
-import type { KernelImageName } from "../lib/cli/host.ts";
-import type { DeviceInfo } from "../lib/driver.ts";
+import { BenchHost } from "./cli/bench_host.ts";
 import { FakeHost } from "./cli/fake_host.ts";
-
-/** The host backend, which has peers to measure beside. */
-class BenchHost extends FakeHost {
-  override open(): MoonBright {
-    // Small, so that the sizes measured fit any machine.
-    const mb = MoonBright.open({ device: "host" });
-    this.opened.push(mb);
-    return mb;
-  }
-
-  override kernelImage(name: KernelImageName, device: DeviceInfo): Uint8Array {
-    return kernelImage(name, device);
-  }
-}
 
 // Opened before any test: the library stays open for the life of the process.
 new BenchHost().open().close();

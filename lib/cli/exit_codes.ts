@@ -5,6 +5,7 @@
  */
 
 import { type ErrorCode, MoonBrightError } from "../errors.ts";
+import { BadFileError } from "./bad_file_error.ts";
 import { InterruptedError } from "./interrupted_error.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -26,6 +27,8 @@ export const ExitCode = {
   BAD_FILE: 6,
   /** No process publishes its memory, or the one asked does not answer. */
   NO_ANSWER: 7,
+  /** Something got slower than the run compared with, beyond what is allowed for. */
+  REGRESSION: 8,
   /** Ended by Ctrl-C. */
   INTERRUPTED: 130,
 } as const;
@@ -43,6 +46,7 @@ export const EXIT_CODE_MEANINGS: Readonly<Record<ExitCode, string>> = {
   [ExitCode.MISMATCH]: "verification failed",
   [ExitCode.BAD_FILE]: "a file is damaged or of a kind that is not known",
   [ExitCode.NO_ANSWER]: "no process that publishes its memory, or no answer",
+  [ExitCode.REGRESSION]: "slower than the run compared with",
   [ExitCode.INTERRUPTED]: "interrupted",
 };
 
@@ -63,6 +67,7 @@ const CODES: Partial<Record<ErrorCode, ExitCode>> = {
 /** The exit code that an error leads to. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof UsageError) return ExitCode.USAGE;
+  if (error instanceof BadFileError) return ExitCode.BAD_FILE;
   if (error instanceof InterruptedError) return ExitCode.INTERRUPTED;
   // Without the permission there is no library either.
   if (error instanceof Deno.errors.NotCapable) return ExitCode.NO_DEVICE;

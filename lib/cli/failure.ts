@@ -5,6 +5,7 @@
  */
 
 import { MoonBrightError, OutOfMemoryError } from "../errors.ts";
+import { BadFileError } from "./bad_file_error.ts";
 import { SCHEMA_VERSION } from "./context.ts";
 import { type ExitCode, exitCodeOf } from "./exit_codes.ts";
 import type { CliHost } from "./host.ts";
@@ -54,7 +55,8 @@ export function reportFailure(
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const explained = error instanceof MoonBrightError ||
-    error instanceof UsageError || error instanceof InterruptedError ||
+    error instanceof UsageError || error instanceof BadFileError ||
+    error instanceof InterruptedError ||
     error instanceof Deno.errors.NotCapable;
   return explained ? error.message : error.stack ?? error.message;
 }

@@ -30,7 +30,8 @@ export interface HostileReport {
   problems: string[];
 }
 
-type Name = keyof typeof SYMBOLS;
+/** All functions, but those that lend memory of others: there the caller vouches for the address. */
+type Name = Exclude<keyof typeof SYMBOLS, "mb_wrap" | "mb_unwrap">;
 
 /** What an argument stands for: how good ones come about, and which bad ones to try. */
 type Kind =

@@ -101,13 +101,16 @@ export class FakeHost implements CliHost {
   }
 
   environment(device: DeviceInfo): BenchEnvironment {
+    return { ...this.machine(), device };
+  }
+
+  machine(): Omit<BenchEnvironment, "device"> {
     return {
       version: this.version,
       commit: null,
       deno: "0.0.0",
       platform: "test",
       processor: null,
-      device,
       time: "2000-01-01T00:00:00.000Z",
     };
   }
