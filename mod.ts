@@ -25,6 +25,15 @@ export type {
   MoonBrightOptions,
 } from "./lib/moonbright.ts";
 export { type AccessOptions, Block, type FillOptions } from "./lib/block.ts";
+export { WrappedMemory } from "./lib/wrapped_memory.ts";
+export {
+  type DataMemory,
+  type ElementArray,
+  type ElementOptions,
+  type ElementReadOptions,
+  type ElementType,
+  TypedView,
+} from "./lib/typed_view.ts";
 export { Event, Stream } from "./lib/stream.ts";
 export { Graph } from "./lib/graph.ts";
 export {

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { profileOf } from "../lib/device_profile.ts";
 import type { DeviceInfo } from "../lib/driver.ts";
 import { MoonBrightError } from "../lib/errors.ts";
 import {
@@ -26,6 +27,9 @@ const BACKENDS: Readonly<Record<BackendName, number>> = {
   cuda: Backend.CUDA,
   hip: Backend.HIP,
 };
+
+/** Backends of GPUs, in the order in which `auto` looks. */
+const GPUS = ["cuda", "hip"] as const;
 
 /** Which device to open, and with what. */
 export interface DeviceOptions {
@@ -63,6 +67,9 @@ export interface FoundBackend {
   problem: string | null;
 }
 
+/** Sizes of extents are multiples of this where they can't be mapped. */
+const PLAIN_GRANULARITY = 2 * 1024 ** 2;
+
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -81,11 +88,12 @@ export function openDriver(options: DeviceOptions = {}): NativeDriver {
     // A bare name is the system's to find.
     if (vendor.includes("/")) assertTrusted(vendor);
     if (parsed) return open(library, parsed.backend, parsed.ordinal, vendor);
-    const gpu = probeBackends(options).backends
-      .find(({ name, devices }) => name !== "host" && devices.length > 0);
-    return gpu
-      ? open(library, gpu.name, gpu.devices[0]!.info.ordinal, vendor)
-      : open(library, "host", 0, "");
+    for (const name of GPUS) {
+      // One after another: loading a vendor's library takes a while.
+      const [first] = probe(library.symbols, name, vendor).devices;
+      if (first) return open(library, name, first.info.ordinal, vendor);
+    }
+    return open(library, "host", 0, "");
   } catch (error) {
     library[Symbol.dispose]();
     throw error;
@@ -102,12 +110,9 @@ export function probeBackends(
 ): { library: FoundLibrary; backends: FoundBackend[] } {
   using library = openLibrary(options.library);
   const { path, origin } = library;
-  const names = Object.keys(BACKENDS) as BackendName[];
-  // GPUs first: the order in which "auto" looks.
-  names.sort((a, b) => Number(a === "host") - Number(b === "host"));
   return {
     library: { path, origin },
-    backends: names.map((name) =>
+    backends: [...GPUS, "host" as const].map((name) =>
       probe(library.symbols, name, options.vendorLibrary ?? "")
     ),
   };
@@ -194,7 +199,7 @@ function describe(
 ): DeviceInfo {
   const vendor = encoder.encode(vendorLibrary);
   const properties = new Float64Array(Property.COUNT);
-  const text = new Uint8Array(512);
+  const text = new Uint8Array(1024);
   const status = symbols.mb_device_properties(
     BACKENDS[backend],
     vendor,
@@ -208,10 +213,11 @@ function describe(
   if (status !== Status.OK) {
     throw statusError(symbols, status, `open the device "${id}"`);
   }
-  const [name = "", architecture = ""] = decoder.decode(
+  const [name = "", architecture = "", limits = ""] = decoder.decode(
     text.subarray(0, text.indexOf(0)),
   ).split("\n");
-  if (properties[Property.VMM] === 0) {
+  const mapsMemory = properties[Property.VMM] === 1;
+  if (!mapsMemory && !profileOf(backend).plainExtents) {
     throw new MoonBrightError(
       "unsupported",
       "open",
@@ -224,12 +230,16 @@ function describe(
     name,
     architecture,
     totalMemory: properties[Property.TOTAL_MEMORY]!,
-    granularity: Math.max(
-      properties[Property.GRANULARITY]!,
-      properties[Property.GRANULARITY_ADVISED]!,
-    ),
+    granularity: mapsMemory
+      ? Math.max(
+        properties[Property.GRANULARITY]!,
+        properties[Property.GRANULARITY_ADVISED]!,
+      )
+      : PLAIN_GRANULARITY,
     processors: properties[Property.PROCESSORS]!,
     driverVersion: properties[Property.DRIVER_VERSION]!,
     pools: properties[Property.POOLS] === 1,
+    extentLimit: properties[Property.EXTENT_LIMIT]!,
+    ...(mapsMemory ? {} : { plainReason: limits }),
   };
 }

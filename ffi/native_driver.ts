@@ -476,6 +476,18 @@ export class NativeDriver implements TimedDriver {
     );
   }
 
+  /** Lets the data calls use memory that others allocated. */
+  wrapMemory(address: number, bytes: number): void {
+    const s = this.#open("wrap memory");
+    this.#check(s.mb_wrap(this.#device, address, bytes), "wrap memory");
+  }
+
+  /** Ends that; waits for nothing. */
+  unwrapMemory(address: number): void {
+    const s = this.#open("unwrap memory");
+    this.#check(s.mb_unwrap(this.#device, address), "unwrap memory");
+  }
+
   /** Makes a stream note its work for a graph. */
   beginCapture(stream: number): void {
     const s = this.#open("capture");

@@ -386,6 +386,21 @@ export const SYMBOLS = {
     ],
     result: "i32",
   },
+  mb_wrap: {
+    parameters: [
+      "u32", // uint32_t device
+      "f64", // double address
+      "f64", // double bytes
+    ],
+    result: "i32",
+  },
+  mb_unwrap: {
+    parameters: [
+      "u32", // uint32_t device
+      "f64", // double address
+    ],
+    result: "i32",
+  },
   mb_capture_begin: {
     parameters: [
       "u32", // uint32_t device
@@ -525,7 +540,7 @@ export const SYMBOLS = {
 } as const satisfies Deno.ForeignLibraryInterface;
 
 /** Version of the interface that this table was written for: `MB_ABI_VERSION`. */
-export const ABI_VERSION = 2;
+export const ABI_VERSION = 3;
 
 /** What a call returned: `MbStatus`. */
 export const Status = {
@@ -563,5 +578,6 @@ export const Property = {
   PROCESSORS: 7,
   DRIVER_VERSION: 8,
   INTEGRATED: 9,
-  COUNT: 10,
+  EXTENT_LIMIT: 10,
+  COUNT: 11,
 } as const;

@@ -9,10 +9,11 @@
  */
 
 import { dropAnchor } from "./anchor.ts";
-import { type Arena, DEFAULT_RESERVATION, reserveArena } from "./arena.ts";
+import { type Arena, reserveArena } from "./arena.ts";
+import { Copies } from "./copies.ts";
 import { BlockFlag, type Blocks, BlockState } from "./blocks.ts";
 import type { CostModel } from "./cost_model.ts";
-import { profileOf } from "./device_profile.ts";
+import { type DeviceProfile, growthOn, profileOf } from "./device_profile.ts";
 import { type DebugOptions, watchSettings } from "./debug/options.ts";
 import { type BlockStory, tellStory } from "./debug/history.ts";
 import type { Quarantine } from "./debug/quarantine.ts";
@@ -26,6 +27,7 @@ import { Growables } from "./growables.ts";
 import { hasFlag, Heap, isLive } from "./heap.ts";
 import { Mapper } from "./mapper.ts";
 import { PendingFrees } from "./pending.ts";
+import { PlainArena, PlainExtents, PlainMapper } from "./plain_extents.ts";
 import type { GrowthPolicy } from "./planner.ts";
 import { growthOf, type PolicyName } from "./policies.ts";
 import { allocateAlone, allocateSlowly } from "./slow_path.ts";
@@ -37,7 +39,7 @@ import { Streams } from "./streams.ts";
 export interface AllocatorOptions extends DebugOptions {
   /** Most that all extents together may take; no limit by default. */
   budget?: number;
-  /** Addresses to reserve, halved until the system grants them; 64 TiB by default. */
+  /** Addresses to reserve, halved until the system grants them; the backend's by default. */
   addressSpace?: number;
   /** Addresses that are used up before flushed ones are used again; none by default. */
   freshAddresses?: number;
@@ -74,6 +76,8 @@ const TIMED_EVERY = 1024;
 export class Allocator {
   /** The device. */
   readonly driver: Driver;
+  /** What is particular to its kind. */
+  readonly profile: DeviceProfile;
   /** The reserved addresses. */
   readonly arena: Arena;
   /** The extents. */
@@ -86,6 +90,8 @@ export class Allocator {
   readonly blocks: Blocks;
   /** The driver's calls for memory. */
   readonly mapper: Mapper;
+  /** The same where extents can't be mapped, undefined where they can. */
+  readonly plain: PlainMapper | undefined;
   /** Retired mappings. */
   readonly flushQueue: FlushQueue;
   /** Blocks freed while other streams still used them. */
@@ -96,6 +102,8 @@ export class Allocator {
   readonly growables: Growables = new Growables();
   /** Counters. */
   counters: Counters = new Counters();
+  /** Blocks that copies on other threads use. */
+  readonly copies: Copies = new Copies();
   /** Names of blocks that have one. */
   readonly names: Map<number, string> = new Map();
   /** Told of every allocation and free, if set. */
@@ -121,34 +129,43 @@ export class Allocator {
    * @throws {MoonBrightError} code `out-of-addresses` if none are granted
    */
   constructor(driver: Driver, options: AllocatorOptions = {}) {
-    const { granularity, backend } = driver.info;
+    const { info } = driver;
+    const { granularity } = info;
     this.driver = driver;
     this.budget = options.budget ?? Infinity;
-    const profile = profileOf(backend);
+    const profile = profileOf(info.backend);
+    this.profile = profile;
     this.costs = options.costs ?? profile.costs;
     this.maxRetired = options.maxRetired ?? profile.maxRetired;
     this.growth = {
-      ...growthOf(options.policy ?? "default", granularity),
+      ...growthOn(info, growthOf(options.policy ?? "default", granularity)),
       ...options.growth,
     };
     checkGrowth(this.growth, granularity);
     const watched = watchSettings(options, granularity);
-    this.arena = reserveArena(
+    this.plain = info.plainReason === undefined
+      ? undefined
+      : new PlainMapper(driver, info.plainReason);
+    this.mapper = this.plain ?? new Mapper(driver);
+    this.arena = this.plain ? new PlainArena() : reserveArena(
       driver,
       checkBytes(
-        options.addressSpace ?? DEFAULT_RESERVATION,
+        options.addressSpace ?? profile.addressSpace,
         "addressSpace",
         Number.MAX_SAFE_INTEGER,
       ),
       granularity,
       options.freshAddresses,
     );
-    this.anchorBytes = profile.anchored ? anchor(driver, this.arena) : 0;
-    this.extents = new Extents(this.arena.base, granularity);
+    this.anchorBytes = profile.anchored && !this.plain
+      ? anchor(driver, this.arena)
+      : 0;
+    this.extents = this.plain
+      ? new PlainExtents()
+      : new Extents(this.arena.base, granularity);
     this.streams = new Streams(driver);
     this.heap = new Heap(this.extents, this.streams, granularity);
     this.blocks = this.heap.blocks;
-    this.mapper = new Mapper(driver);
     this.flushQueue = new FlushQueue(
       this.arena,
       this.extents,
@@ -381,6 +398,7 @@ export class Allocator {
 
   #freeFlagged(id: number, stream: number): void {
     const { blocks } = this;
+    this.copies.assertNone(blocks, id, "free");
     // First, since these can fail and must then have changed nothing.
     const watch = hasFlag(blocks, id, BlockFlag.WATCHED)
       ? this.watch

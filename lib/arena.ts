@@ -15,29 +15,30 @@ import { DriverError, MoonBrightError } from "./errors.ts";
 import type { AddressRange, Driver } from "./driver.ts";
 import { formatSize, roundDown } from "./sizes.ts";
 
-/** How much address space to ask for first: one reservation costs about 2 µs. */
-export const DEFAULT_RESERVATION = 64 * 1024 ** 4;
-
 /** Hands out address ranges, in whole granules. */
 export class Arena {
-  /** First address. */
-  readonly base: number;
   /** Bytes reserved. */
   readonly size: number;
   /** The lowest address never handed out. */
   frontier: number;
-  /** Fresh addresses beyond this are taken only when no flushed range fits. */
-  readonly #preferFreshUntil: number;
+  #base: number;
+  /** Bytes at the beginning that go out before any is used again. */
+  readonly #fresh: number;
   /** Flushed ranges by address; neighbours are merged. */
-  readonly #recyclable: AddressRange[] = [];
+  #recyclable: AddressRange[] = [];
   #recyclableBytes = 0;
 
   /** An arena over `size` reserved bytes at `base`; the first `fresh` go out before any is used again. */
   constructor(base: number, size: number, fresh = 0) {
-    this.base = base;
+    this.#base = base;
     this.size = size;
     this.frontier = base;
-    this.#preferFreshUntil = base + Math.min(fresh, size);
+    this.#fresh = Math.min(fresh, size);
+  }
+
+  /** First address. */
+  get base(): number {
+    return this.#base;
   }
 
   /** First address behind the arena. */
@@ -57,7 +58,7 @@ export class Arena {
 
   /** Takes `size` bytes; returns the address, or -1 if no fresh and flushed ones fit. */
   take(size: number): number {
-    if (this.frontier + size <= this.#preferFreshUntil) {
+    if (this.frontier + size <= this.#base + this.#fresh) {
       return this.#takeFresh(size);
     }
     const recycled = this.#takeRecyclable(size);
@@ -99,6 +100,38 @@ export class Arena {
     } else {
       list.splice(at, 0, { address, size });
     }
+  }
+
+  /**
+   * Takes other addresses in place of its own and gives those back, if all of them came
+   * back. Returns whether it did.
+   *
+   * @throws {DriverError} if the driver refuses to take the old ones; nothing has changed
+   * then
+   */
+  renew(driver: Driver): boolean {
+    if (this.usedBytes > 0 || this.frontier === this.#base) return false;
+    let base: number;
+    try {
+      // The new ones first: there must always be some.
+      base = driver.reserve(this.size);
+    } catch (error) {
+      if (error instanceof DriverError && error.code === "out-of-addresses") {
+        return false;
+      }
+      throw error;
+    }
+    try {
+      driver.unreserve(this.#base);
+    } catch (error) {
+      driver.unreserve(base);
+      throw error;
+    }
+    this.#base = base;
+    this.frontier = base;
+    this.#recyclable = [];
+    this.#recyclableBytes = 0;
+    return true;
   }
 
   /** Throws if the structure contradicts itself. For tests. */

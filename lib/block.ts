@@ -6,12 +6,21 @@
 
 import { notLive } from "./allocator.ts";
 import { bytesOf } from "./bytes.ts";
+import {
+  checkFillValue,
+  copyInAsync,
+  copyOutAsync,
+  type DataRange,
+  destinationOf,
+  fillRange,
+} from "./data_access.ts";
 import { isLive } from "./heap.ts";
 import type { InvalidBlockError } from "./errors.ts";
 import type { MoonBright } from "./moonbright.ts";
 import { resizeBlock } from "./resize.ts";
 import { checkBytes } from "./sizes.ts";
 import type { Stream } from "./stream.ts";
+import { type ElementType, TypedView } from "./typed_view.ts";
 
 /** Record of a freed empty block: of no other, and a small integer for the engine. */
 const FREED_EMPTY = -(2 ** 30) + 1;
@@ -54,6 +63,15 @@ export class Block {
   get address(): number {
     const id = this.#record("read the address");
     return id === 0 ? 0 : this.owner.allocator.blocks.address[id]!;
+  }
+
+  /**
+   * The device address as a pointer for functions of other libraries, `null` of an empty
+   * block. Valid until the block is freed, which such a library doesn't notice. Needs
+   * `--allow-ffi`.
+   */
+  get pointer(): Deno.PointerValue {
+    return Deno.UnsafePointer.create(BigInt(this.address));
   }
 
   /** Bytes asked for. */
@@ -158,10 +176,10 @@ export class Block {
    */
   write(source: ArrayBufferView | ArrayBuffer, options?: AccessOptions): void {
     const bytes = bytesOf(source);
-    const at = this.#range("write", bytes.byteLength, options);
-    if (bytes.byteLength === 0) return;
-    const { driverId, address } = at;
-    this.owner.driver.copyIn(address, bytes, driverId);
+    const { driver } = this.owner;
+    this.#access("write", bytes.byteLength, options, (at) => {
+      driver.copyIn(at.address, bytes, at.driverId);
+    });
   }
 
   /**
@@ -174,13 +192,11 @@ export class Block {
     destination: ArrayBufferView | ArrayBuffer | number = this.size,
     options?: AccessOptions,
   ): Uint8Array {
-    const bytes = typeof destination === "number"
-      ? new Uint8Array(checkBytes(destination, "the length to read", this.size))
-      : bytesOf(destination);
-    const at = this.#range("read", bytes.byteLength, options);
-    if (bytes.byteLength > 0) {
-      this.owner.driver.copyOut(bytes, at.address, at.driverId);
-    }
+    const bytes = destinationOf(destination, this.size);
+    const { driver } = this.owner;
+    this.#access("read", bytes.byteLength, options, (at) => {
+      driver.copyOut(bytes, at.address, at.driverId);
+    });
     return bytes;
   }
 
@@ -191,30 +207,96 @@ export class Block {
    */
   fill(value: number, options: FillOptions = {}): void {
     const width = options.width ?? 1;
-    if (width !== 1 && width !== 2 && width !== 4) {
-      throw new RangeError(`Cannot fill: width ${width} is not 1, 2 or 4`);
-    }
-    if (!Number.isInteger(value) || value < 0 || value >= 2 ** (8 * width)) {
-      throw new RangeError(
-        `Cannot fill: ${value} is not a whole number of ${width} bytes`,
-      );
-    }
+    checkFillValue(value, width);
     const offset = options.offset ?? 0;
     const bytes = options.bytes ?? this.size - offset;
-    const at = this.#range("fill", bytes, options);
-    if (bytes % width !== 0 || at.address % width !== 0) {
-      throw new RangeError(
-        `Cannot fill: ${bytes} bytes at offset ${offset} are not whole elements of ${width} bytes`,
-      );
+    const { driver } = this.owner;
+    this.#access("fill", bytes, options, (at) => {
+      fillRange(driver, at, value, width, bytes, offset);
+    });
+  }
+
+  /**
+   * `write` on another thread, so that the event loop goes on. Until the promise settles
+   * the source must stay as it is, the block can be neither freed nor resized, and where
+   * in the stream's order the copy comes is not known: put nothing into the stream that
+   * depends on it.
+   *
+   * @example
+   * ```ts
+   * import { MoonBright } from "@moonbright/moonbright";
+   *
+   * using mb = MoonBright.open({ device: "host" });
+   * using block = mb.alloc(1024 ** 2);
+   * await block.writeAsync(new Uint8Array(1024 ** 2));
+   * const bytes = await block.readAsync();
+   * ```
+   *
+   * @throws {RangeError} if it does not fit
+   */
+  async writeAsync(
+    source: ArrayBufferView | ArrayBuffer,
+    options?: AccessOptions,
+  ): Promise<void> {
+    const bytes = bytesOf(source);
+    const at = this.#range("write", bytes.byteLength, options);
+    await this.#whileCopying(() => copyInAsync(this.owner.driver, at, bytes));
+  }
+
+  /**
+   * `read` on another thread, under the same conditions as {@linkcode writeAsync}; the
+   * destination must not be used before the promise settles.
+   *
+   * @throws {RangeError} if the block is shorter
+   */
+  async readAsync(
+    destination: ArrayBufferView | ArrayBuffer | number = this.size,
+    options?: AccessOptions,
+  ): Promise<Uint8Array> {
+    const bytes = destinationOf(destination, this.size);
+    const at = this.#range("read", bytes.byteLength, options);
+    await this.#whileCopying(() => copyOutAsync(this.owner.driver, at, bytes));
+    return bytes;
+  }
+
+  /**
+   * The block as elements of a type.
+   *
+   * @example
+   * ```ts
+   * import { MoonBright } from "@moonbright/moonbright";
+   *
+   * using mb = MoonBright.open({ device: "host" });
+   * using block = mb.alloc(1024);
+   * const floats = block.as("f32");
+   * floats.write([1, 2, 3]);
+   * console.log(floats.read({ count: 3 })); // Float32Array [1, 2, 3]
+   * ```
+   *
+   * @throws {TypeError} if there is no such type
+   */
+  as<T extends ElementType>(type: T): TypedView<T> {
+    return new TypedView(this, type);
+  }
+
+  /** Keeps the block from being freed or resized while another thread uses it. */
+  async #whileCopying(copy: () => Promise<void>): Promise<void> {
+    const { id } = this;
+    if (id === 0) return;
+    const { blocks, copies } = this.owner.allocator;
+    copies.begin(blocks, id);
+    try {
+      await copy();
+    } finally {
+      copies.end(blocks, id);
     }
-    if (bytes === 0) return;
-    this.owner.driver.fill(
-      at.address,
-      value,
-      width,
-      bytes / width,
-      at.driverId,
-    );
+  }
+
+  /** Takes back a `useOn`: the call for which it was made has failed. */
+  useFailed(stream: Stream): void {
+    if (this.id > 0) {
+      this.owner.allocator.pending.useFailed(this.id, stream.number);
+    }
   }
 
   /** The record, after checking that the block is live. */
@@ -232,6 +314,23 @@ export class Block {
     const { watch } = this.owner.allocator;
     const id = Math.abs(this.id);
     return notLive(operation, watch?.history.ofOwner(id, this.generation));
+  }
+
+  /** Makes a call for a range of the block; if it fails, the stream has not used the block. */
+  #access(
+    operation: string,
+    bytes: number,
+    options: AccessOptions | undefined,
+    call: (at: DataRange) => void,
+  ): void {
+    const at = this.#range(operation, bytes, options);
+    if (bytes === 0) return;
+    try {
+      call(at);
+    } catch (error) {
+      this.useFailed(options?.stream ?? this.stream);
+      throw error;
+    }
   }
 
   /** Checks a range of the block and notes the use of the stream. */

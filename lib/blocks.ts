@@ -39,6 +39,8 @@ export const BlockFlag = {
   WATCHED: 16,
   /** Was handed out zeroed, and stays so where it grows. */
   ZEROED: 32,
+  /** Copies on another thread use it: it can be neither freed nor resized. */
+  COPYING: 64,
 } as const;
 
 /** Value of {@linkcode Blocks.whole} before it is worked out. */

@@ -16,9 +16,10 @@ const ROUNDS = 24;
 /**
  * Replaces the cost of each extent in the allocator's cost model by the measured one;
  * what grows with size stays as stored. The allocator must be unused. If the device
- * has no room for it, the stored costs stay.
+ * has no room for it, or can't map memory, the stored costs stay.
  */
 export function calibrate(a: Allocator): void {
+  if (a.plain) return;
   const { granularity } = a.driver.info;
   const samples: Record<CallKind, number[]> = {
     create: [],
@@ -53,7 +54,9 @@ export function calibrate(a: Allocator): void {
       stored.map,
       median(samples.map) + median(samples.setAccess),
     ),
-    unmap: measured(stored.unmap, median(samples.unmap)),
+    unmap: a.profile.unmapWaits
+      ? stored.unmap
+      : measured(stored.unmap, median(samples.unmap)),
     release: measured(stored.release, median(samples.release)),
   };
   a.costs = costs;

@@ -29,6 +29,14 @@ export interface DeviceInfo {
   driverVersion: number;
   /** Whether the driver has a stream-ordered pool (for baselines). */
   pools: boolean;
+  /** Most extents that there may be at once; 0, or left out, for no limit. */
+  extentLimit?: number;
+  /**
+   * Why the device can't map memory at chosen addresses, and what to do about it; left out
+   * if it can. Extents then come from the driver's plain allocator, see
+   * `plain_extents.ts`.
+   */
+  plainReason?: string;
 }
 
 /** A range of addresses. */
@@ -84,7 +92,10 @@ export interface Driver {
   map(address: number, extents: readonly number[], access?: Access): MapTimes;
   /** Changes the rights of a range of whole mappings. */
   setAccess(address: number, size: number, access: Access): void;
-  /** Unmaps ranges of whole mappings, and so flushes their translations. Does not wait. */
+  /**
+   * Unmaps ranges of whole mappings, and so flushes their translations. HIP waits for all
+   * work on the device for it, the others don't wait.
+   */
   unmap(ranges: readonly AddressRange[]): void;
 
   /** Makes a stream; 0 is the default stream and always exists. */
@@ -122,6 +133,21 @@ export interface Driver {
   copyIn(address: number, source: Uint8Array, stream: number): void;
   /** Copies device bytes to the host in stream order; returns when they are there. */
   copyOut(destination: Uint8Array, address: number, stream: number): void;
+  /**
+   * `copyIn` on another thread; the source must stay as it is until the promise settles.
+   * Drivers without another thread leave it out.
+   */
+  copyInAsync?(
+    address: number,
+    source: Uint8Array,
+    stream: number,
+  ): Promise<void>;
+  /** `copyOut` on another thread; the destination must not be used until the promise settles. */
+  copyOutAsync?(
+    destination: Uint8Array,
+    address: number,
+    stream: number,
+  ): Promise<void>;
   /** Copies between ranges of the device that don't overlap, in stream order. */
   copy(
     destination: number,
@@ -144,6 +170,15 @@ export interface Driver {
   writePinned(address: number, source: Uint8Array): void;
   /** Copies bytes out of page-locked memory at once, in no stream's order. */
   readPinned(destination: Uint8Array, address: number): void;
+
+  /**
+   * Lets data calls use memory that others allocated and the device can reach, which is
+   * not checked. Refused with a `RangeError` if it overlaps memory of the driver's own.
+   * Drivers that share no memory with others leave it out.
+   */
+  wrapMemory?(address: number, bytes: number): void;
+  /** Ends that. Does not wait for queued work that uses the range. */
+  unwrapMemory?(address: number): void;
 
   /**
    * Makes a stream note fills, copies on the device and launches for a graph instead of

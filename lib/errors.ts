@@ -27,6 +27,7 @@ export type ErrorCode =
   | "bad-trace"
   | "canary"
   | "no-answer"
+  | "busy"
   | "driver";
 
 /** Base class of MoonBright's errors. */

@@ -33,7 +33,7 @@ export class Extents {
   /** Slots of loose extents, oldest first. */
   readonly loose: Set<number> = new Set();
 
-  readonly #base: number;
+  #base: number;
   readonly #granularity: number;
   /** Slot of the extent currently mapped at each granule of the arena, 0 for none. */
   #granules: Int32Array = new Int32Array(1024);
@@ -55,10 +55,12 @@ export class Extents {
     this.retired = grown(this.retired, slots);
     this.lastStream = grown(this.lastStream, slots);
     this.lastEpoch = grown(this.lastEpoch, slots);
-    this.#granules = grown(
-      this.#granules,
-      (end - this.#base) / this.#granularity,
-    );
+    this.prepareIndex(end);
+  }
+
+  /** Moves the table, while it is empty, to an arena at another base. */
+  rebase(base: number): void {
+    this.#base = base;
   }
 
   /** Adds a loose extent; returns its slot. Room must have been prepared. */
@@ -94,7 +96,7 @@ export class Extents {
     this.loose.delete(slot);
     this.looseBytes -= size;
     this.address[slot] = address;
-    this.#mark(address, size, slot);
+    this.mark(address, size, slot);
   }
 
   /**
@@ -103,7 +105,7 @@ export class Extents {
    */
   lift(slot: number, stream: number, epoch: number): void {
     const size = this.size[slot]!;
-    this.#mark(this.address[slot]!, size, 0);
+    this.mark(this.address[slot]!, size, 0);
     this.address[slot] = -1;
     this.retired[slot]!++;
     this.lastStream[slot] = stream;
@@ -115,8 +117,8 @@ export class Extents {
   /** Gives a mapped extent another current mapping; the old one stays installed, retired. */
   move(slot: number, address: number): void {
     const size = this.size[slot]!;
-    this.#mark(this.address[slot]!, size, 0);
-    this.#mark(address, size, slot);
+    this.mark(this.address[slot]!, size, 0);
+    this.mark(address, size, slot);
     this.address[slot] = address;
     this.retired[slot]!++;
   }
@@ -155,7 +157,7 @@ export class Extents {
     let total = 0;
     let loose = 0;
     let count = 0;
-    let granules = 0;
+    let mapped = 0;
     for (const slot of this.slots()) {
       const size = this.size[slot]!;
       count++;
@@ -165,18 +167,16 @@ export class Extents {
         if (!this.loose.has(slot)) throw new Error(`extent ${slot} lost`);
       } else {
         const address = this.address[slot]!;
+        mapped += size;
         for (let at = address; at < address + size; at += this.#granularity) {
           if (this.at(at) !== slot) {
-            throw new Error(`granule ${at} is not extent ${slot}`);
+            throw new Error(`address ${at} is not in extent ${slot}`);
           }
-          granules++;
         }
       }
     }
-    let marked = 0;
-    for (const slot of this.#granules) if (slot !== 0) marked++;
-    if (marked !== granules) {
-      throw new Error(`${marked} granules marked, ${granules} mapped`);
+    if (this.indexedBytes() !== mapped) {
+      throw new Error(`${this.indexedBytes()} bytes indexed, ${mapped} mapped`);
     }
     if (total !== this.totalBytes || count !== this.count) {
       throw new Error(`${count} extents of ${total} bytes, counted otherwise`);
@@ -186,11 +186,27 @@ export class Extents {
     }
   }
 
-  #mark(address: number, size: number, slot: number): void {
+  /** Makes room so that noting a mapping below `end` can't fail. */
+  protected prepareIndex(end: number): void {
+    this.#granules = grown(
+      this.#granules,
+      (end - this.#base) / this.#granularity,
+    );
+  }
+
+  /** Notes by address which extent is mapped there, 0 for none. */
+  protected mark(address: number, size: number, slot: number): void {
     const first = (address - this.#base) / this.#granularity;
     const granules = size / this.#granularity;
     // Calling fill costs more than it does for the commonest size.
     if (granules === 1) this.#granules[first] = slot;
     else this.#granules.fill(slot, first, first + granules);
+  }
+
+  /** Bytes at which an extent is noted. For tests. */
+  protected indexedBytes(): number {
+    let marked = 0;
+    for (const slot of this.#granules) if (slot !== 0) marked++;
+    return marked * this.#granularity;
   }
 }

@@ -9,13 +9,15 @@ import type { LaunchGeometry } from "./driver.ts";
 import { ClosedError } from "./errors.ts";
 import type { MoonBright } from "./moonbright.ts";
 import type { Stream } from "./stream.ts";
+import { WrappedMemory } from "./wrapped_memory.ts";
 
 /**
- * One argument of a kernel: a block (its address), or a value with its C type.
+ * One argument of a kernel: a block or wrapped memory (its address), or a value with its C type.
  * `u64` and `i64` also take whole numbers below 2^53.
  */
 export type KernelArgument =
   | Block
+  | WrappedMemory
   | { u8: number }
   | { i32: number }
   | { u32: number }
@@ -58,7 +60,9 @@ export function packArguments(args: readonly KernelArgument[]): Uint8Array {
   const view = new DataView(new ArrayBuffer(args.length * 16));
   let offset = 0;
   args.forEach((argument, index) => {
-    const [type, value]: [string, unknown] = argument instanceof Block
+    const isMemory = argument instanceof Block ||
+      argument instanceof WrappedMemory;
+    const [type, value]: [string, unknown] = isMemory
       ? ["u64", argument.address]
       : Object.entries(argument ?? {})[0] ?? ["nothing", undefined];
     const entry = Object.hasOwn(TYPES, type) ? TYPES[type] : undefined;
@@ -169,7 +173,14 @@ export class Kernel {
     for (const argument of args) {
       if (argument instanceof Block) argument.useOn(stream);
     }
-    this.#owner.driver.launch(this.driverId, options, block, driverStream);
+    try {
+      this.#owner.driver.launch(this.driverId, options, block, driverStream);
+    } catch (error) {
+      for (const argument of args) {
+        if (argument instanceof Block) argument.useFailed(stream);
+      }
+      throw error;
+    }
   }
 }
 

@@ -51,6 +51,7 @@ export class Mapper {
    * Creates extents of the given sizes and maps them behind existing ones, side by
    * side from `address` on. Returns the new extents' driver ids.
    *
+   * @param keep gets new extents that could neither be mapped nor given back
    * @throws {DriverError} after undoing what was done
    */
   install(
@@ -58,6 +59,7 @@ export class Mapper {
     existing: readonly number[],
     existingBytes: number,
     sizes: readonly number[],
+    keep: (created: readonly number[]) => void,
   ): number[] {
     const created = sizes.length === 0 ? [] : this.#create(sizes);
     const extents = created.length === 0
@@ -68,10 +70,12 @@ export class Mapper {
     try {
       const { mapNs, accessNs } = this.#driver.map(address, extents);
       const bytes = existingBytes + sum(sizes);
-      this.#note("map", extents.length, bytes, mapNs);
-      this.#note("setAccess", 1, bytes, accessNs);
+      this.note("map", extents.length, bytes, mapNs);
+      this.note("setAccess", 1, bytes, accessNs);
     } catch (error) {
-      if (created.length > 0) this.#undoCreate(created, sizes);
+      if (created.length > 0 && !this.#undoCreate(created, sizes)) {
+        keep(created);
+      }
       throw error;
     }
     return created;
@@ -84,7 +88,7 @@ export class Mapper {
     const ns = (performance.now() - start) * 1e6;
     let bytes = 0;
     for (const range of ranges) bytes += range.size;
-    this.#note("unmap", ranges.length, bytes, ns);
+    this.note("unmap", ranges.length, bytes, ns);
   }
 
   /** Releases extents that are mapped nowhere. */
@@ -92,7 +96,7 @@ export class Mapper {
     const start = performance.now();
     this.#driver.releaseExtents(extents);
     const ns = (performance.now() - start) * 1e6;
-    this.#note("release", extents.length, bytes, ns);
+    this.note("release", extents.length, bytes, ns);
   }
 
   /** Starts all counts anew. */
@@ -104,19 +108,27 @@ export class Mapper {
     const start = performance.now();
     const created = this.#driver.createExtents(sizes);
     const ns = (performance.now() - start) * 1e6;
-    this.#note("create", sizes.length, sum(sizes), ns);
+    this.note("create", sizes.length, sum(sizes), ns);
     return created;
   }
 
-  #undoCreate(created: readonly number[], sizes: readonly number[]): void {
+  /** Whether new extents could be given back; the error that made it necessary says more. */
+  #undoCreate(created: readonly number[], sizes: readonly number[]): boolean {
     try {
       this.release(created, sum(sizes));
+      return true;
     } catch {
-      // The map's own error says more; a release fails only with a lost context.
+      return false;
     }
   }
 
-  #note(kind: CallKind, items: number, bytes: number, ns: number): void {
+  /** Counts a call and tells the observer. */
+  protected note(
+    kind: CallKind,
+    items: number,
+    bytes: number,
+    ns: number,
+  ): void {
     const count = this.calls[kind];
     count.calls++;
     count.items += items;

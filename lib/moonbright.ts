@@ -23,6 +23,7 @@ import {
 import { type Snapshot, takeSnapshot, takeStats } from "./snapshot.ts";
 import type { Stats } from "./stats.ts";
 import { Event, Stream } from "./stream.ts";
+import { WrappedMemory } from "./wrapped_memory.ts";
 import { releaseCached } from "./trim.ts";
 import { zeroBlock } from "./zero.ts";
 
@@ -179,6 +180,37 @@ export class MoonBright {
    */
   free(address: number | bigint): void {
     this.blockAt(address).free();
+  }
+
+  /**
+   * Makes memory that another library allocated usable like a block: to read, write, fill,
+   * and pass to kernels. It is never freed, and nobody checks that the device can reach
+   * it: a wrong address is as bad as in C.
+   *
+   * @example
+   * ```ts
+   * import { MoonBright } from "@moonbright/moonbright";
+   *
+   * using mb = MoonBright.open({ device: "host" });
+   * const theirs = new Uint8Array(4096); // on the host any memory will do
+   * const address = Deno.UnsafePointer.value(Deno.UnsafePointer.of(theirs));
+   * using memory = mb.wrap(address, theirs.byteLength);
+   * memory.fill(7);
+   * mb.synchronize();
+   * console.log(theirs[0]); // 7
+   * ```
+   *
+   * @throws {RangeError} if address or size make no sense, or overlap memory of this
+   *   instance's device or other wrapped memory
+   * @throws {DriverError} code `unsupported` if the backend shares no memory
+   */
+  wrap(address: number | bigint, bytes: number | bigint): WrappedMemory {
+    this.assertOpen("wrap");
+    return new WrappedMemory(
+      this,
+      checkBytes(address, "the address", Number.MAX_SAFE_INTEGER),
+      checkBytes(bytes, "the size"),
+    );
   }
 
   /** Makes a stream. */
@@ -439,9 +471,10 @@ export class MoonBright {
 }
 
 function noBlockAt(a: Allocator, address: number): InvalidBlockError {
-  const { blocks, arena } = a;
+  const { blocks, arena, extents } = a;
   let why = "the address is not MoonBright's";
-  if (address >= arena.base && address < arena.end) {
+  const reserved = address >= arena.base && address < arena.end;
+  if (reserved || extents.at(address) !== 0) {
     why = "nothing live is there; it may have been freed";
     for (let id = 1; id < blocks.end; id++) {
       const inside = address - blocks.address[id]!;

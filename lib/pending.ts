@@ -72,6 +72,12 @@ export class PendingFrees {
     return this.#users.get(id)?.get(stream) ?? false;
   }
 
+  /** Notes that a use on a stream came to nothing: the next must wait as the first does. */
+  useFailed(id: number, stream: number): void {
+    const users = this.#users.get(id);
+    if (users?.has(stream)) users.set(stream, false);
+  }
+
   /** Notes that a live block got more memory: whoever uses it must wait for that too. */
   grown(id: number): void {
     const users = this.#users.get(id);

@@ -25,6 +25,7 @@ export function resizeBlock(
   id: number,
   requested: number,
 ): void {
+  a.copies.assertNone(a.blocks, id, "resize");
   a.watch?.beforeResize(id);
   try {
     changeSize(a, id, requested);
@@ -52,9 +53,11 @@ function changeSize(a: Allocator, id: number, requested: number): void {
       throw new MoonBrightError(
         "cannot-grow",
         "resize",
-        `Cannot resize the block to ${
-          formatSize(requested)
-        } in place: other memory lies behind it; allocate it with "maxSize" to keep room for growth`,
+        `Cannot resize the block to ${formatSize(requested)} in place: ${
+          a.plain
+            ? `this device can't map memory behind it; ${a.plain.reason}`
+            : 'other memory lies behind it; allocate it with "maxSize" to keep room for growth'
+        }`,
       );
     }
     a.pending.grown(id);

@@ -8,6 +8,7 @@
 import type { Allocator } from "./allocator.ts";
 import { DriverError, MoonBrightError, OutOfMemoryError } from "./errors.ts";
 import { type Plan, plan, type PlanInput, type Way } from "./planner.ts";
+import { growPlainly } from "./plain_extents.ts";
 import { formatSize, roundUp } from "./sizes.ts";
 import {
   extendableTop,
@@ -66,13 +67,21 @@ export interface LonePlace {
  * Allocates a block in a stretch of addresses with nothing else in it; returns its record.
  *
  * @throws {OutOfMemoryError} if no way is left
- * @throws {MoonBrightError} code `out-of-addresses` if the arena has no such range
+ * @throws {MoonBrightError} code `out-of-addresses` if the arena has no such range,
+ * `unsupported` if the device can't map memory
  */
 export function allocateAlone(
   a: Allocator,
   requested: number,
   { size, room, guard, stream }: LonePlace,
 ): number {
+  if (a.plain) {
+    throw new MoonBrightError(
+      "unsupported",
+      "alloc",
+      `Cannot alloc a block with addresses of its own, as "maxSize" and the quarantine need them: this device can't map memory; ${a.plain.reason}`,
+    );
+  }
   const start = performance.now();
   flushIfDue(a);
   const stretch = takeAddressesReleasing(a, guard + room + guard);
@@ -170,6 +179,10 @@ function mapMore(
   top: number = extendableTop(a, stream),
   budgetLeft: number = Math.max(a.budget - a.extents.totalBytes, 0),
 ): Served | undefined {
+  if (a.plain) {
+    const id = growPlainly(a, a.plain, size, stream, budgetLeft);
+    return id === 0 ? undefined : { id, way: "grow" };
+  }
   const { arena, blocks, heap } = a;
   const topBytes = top === 0 ? 0 : blocks.size[top]!;
   const missing = roundUp(size - topBytes, a.driver.info.granularity);
@@ -319,6 +332,16 @@ function tryMap(
   }
 }
 
+/** What else keeps an allocator from serving a request, where anything does. */
+function limitsOf({ driver, extents, plain }: Allocator): string {
+  const { extentLimit = 0 } = driver.info;
+  const limits = extentLimit === 0
+    ? ""
+    : `, ${extents.count} of at most ${extentLimit} extents`;
+  if (!plain) return limits;
+  return `${limits}; free pieces can't be put together: ${plain.reason}`;
+}
+
 /** The error that says what was there and what to try. */
 export function outOfMemory(
   a: Allocator,
@@ -358,8 +381,8 @@ export function outOfMemory(
       captured > 0 ? ` (${formatSize(captured)} used by open graphs)` : ""
     }, mapped ${
       formatSize(extents.totalBytes)
-    }, budget ${budget}, free on the device ${
-      formatSize(deviceFree)
+    }, budget ${budget}, free on the device ${formatSize(deviceFree)}${
+      limitsOf(a)
     }; free blocks, raise the budget, or look at snapshot() for what holds memory`,
     {
       requested,

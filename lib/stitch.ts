@@ -100,7 +100,8 @@ function addCandidate(
  * growable block, already taken from the arena) and updates the extents. The caller
  * makes a block of it.
  *
- * @throws {DriverError} if the driver refuses; nothing has changed then
+ * @throws {DriverError} if the driver refuses; nothing has changed then, but where it did
+ * not take new extents back either: those are loose
  */
 export function mapPlanned(
   a: Allocator,
@@ -120,7 +121,14 @@ export function mapPlanned(
     driverIds.push(extents.driverId[slot]!);
     stitched += extents.size[slot]!;
   }
-  const created = mapper.install(address, driverIds, stitched, plan.create);
+  const created = mapper.install(
+    address,
+    driverIds,
+    stitched,
+    plan.create,
+    // They are memory all the same: the next request may stitch them.
+    (kept) => kept.forEach((id, i) => extents.add(id, plan.create[i]!)),
+  );
 
   let at = address + stitched;
   for (let i = 0; i < created.length; i++) {

@@ -13,8 +13,6 @@ export class Stream {
   readonly #owner: MoonBright;
   readonly #number: number;
   #open = true;
-  /** Whether a capture that failed could not be ended yet. */
-  #lingering = false;
 
   /** Made by {@linkcode MoonBright.createStream}. */
   constructor(owner: MoonBright, number: number) {
@@ -101,7 +99,6 @@ export class Stream {
   capture(work: () => void): Graph {
     this.driverId("capture");
     const { streams, graphs } = this.#owner.allocator;
-    if (this.#lingering) this.#abandonCapture();
     streams.beginCapture(this.#number);
     graphs.begin(this.#number);
     try {
@@ -115,29 +112,16 @@ export class Stream {
       return new Graph(this, id, graphs.end(this.#number));
     } catch (error) {
       graphs.drop(graphs.end(this.#number));
-      this.#abandonCapture();
+      if (!this.#owner.closed && this.#open) {
+        streams.abandonCapture(this.#number);
+      }
       throw error;
     }
-  }
-
-  /** Ends a capture that failed; why it failed matters more than how that goes. */
-  #abandonCapture(): void {
-    const { allocator: { streams }, driver } = this.#owner;
-    const clock = streams.clocks[this.#number]!;
-    try {
-      if (clock.capturing) {
-        driver.destroyGraph(streams.endCapture(this.#number));
-      }
-    } catch {
-      // A stream or instance that was closed meanwhile has ended it.
-    }
-    this.#lingering = clock.capturing;
   }
 
   /** Waits for the stream and destroys it; its blocks then follow the default stream. */
   close(): void {
     if (!this.#open || this.#number === 0 || this.#owner.closed) return;
-    if (this.#lingering) this.#abandonCapture();
     this.#owner.allocator.destroyStream(this.#number);
     this.#open = false;
   }
@@ -151,11 +135,12 @@ export class Stream {
    * The driver's id, for calls of the given name.
    *
    * @throws {ClosedError} if the stream or its instance is closed
+   * @throws {MoonBrightError} code `driver` if the driver goes on with a capture that failed
    */
   driverId(operation: string): number {
     this.#owner.assertOpen(operation);
     if (!this.#open) throw new ClosedError(operation, "the stream");
-    return this.#owner.allocator.streams.clocks[this.#number]!.driverId;
+    return this.#owner.allocator.streams.use(this.#number, operation);
   }
 }
 

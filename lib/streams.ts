@@ -10,6 +10,7 @@
  */
 
 import type { Driver } from "./driver.ts";
+import { MoonBrightError } from "./errors.ts";
 
 interface Outstanding {
   number: number;
@@ -24,6 +25,8 @@ export interface StreamClock {
   open: boolean;
   /** Whether it is capturing: no event can be recorded in it until that ends. */
   capturing: boolean;
+  /** A capture that failed and that the driver has not ended, or whose graph it has kept. */
+  abandoned: { graph: number | undefined } | undefined;
   /** Events recorded so far. */
   recorded: number;
   /** Number of the last event known to have passed. */
@@ -99,12 +102,60 @@ export class Streams {
     }
   }
 
+  /**
+   * Ends a capture that failed. What the driver does not do now is tried again whenever the
+   * stream is used.
+   */
+  abandonCapture(stream: number): void {
+    const clock = this.clocks[stream]!;
+    clock.abandoned = { graph: undefined };
+    this.#endAbandoned(stream);
+  }
+
+  /**
+   * The driver's id of a stream that is about to be used.
+   *
+   * @throws {MoonBrightError} code `driver` if the driver goes on with a capture that
+   * failed: work put into it would never be done
+   */
+  use(stream: number, operation: string): number {
+    const clock = this.clocks[stream]!;
+    if (clock.abandoned && !this.#endAbandoned(stream)) {
+      throw new MoonBrightError(
+        "driver",
+        operation,
+        `Cannot ${operation}: a capture of the stream failed, and the driver does not end it; try again, or use another stream`,
+      );
+    }
+    return clock.driverId;
+  }
+
+  /** Whether the stream does not capture any more. */
+  #endAbandoned(stream: number): boolean {
+    const clock = this.clocks[stream]!;
+    const abandoned = clock.abandoned!;
+    try {
+      if (clock.capturing) abandoned.graph = this.endCapture(stream);
+      if (abandoned.graph !== undefined) {
+        this.#driver.destroyGraph(abandoned.graph);
+      }
+      clock.abandoned = undefined;
+    } catch {
+      // Why the capture failed mattered more.
+      if (!clock.capturing && abandoned.graph === undefined) {
+        clock.abandoned = undefined;
+      }
+    }
+    return !clock.capturing;
+  }
+
   #isStillCapturing({ driverId }: StreamClock): boolean {
     try {
       return this.#driver.isCapturing(driverId);
-    } catch {
-      // On a lost or closed device no stream captures.
-      return false;
+    } catch (error) {
+      // On a lost or closed device no stream captures; else better to ask again.
+      return !(error instanceof MoonBrightError &&
+        (error.code === "lost" || error.code === "closed"));
     }
   }
 
@@ -113,8 +164,9 @@ export class Streams {
    * capturing nothing is recorded, and the number is the next event's.
    */
   tick(stream: number): number {
-    const { capturing, recorded } = this.clocks[stream]!;
-    return capturing ? recorded + 1 : this.#record(stream);
+    const clock = this.clocks[stream]!;
+    if (clock.abandoned) this.#endAbandoned(stream);
+    return clock.capturing ? clock.recorded + 1 : this.#record(stream);
   }
 
   #record(stream: number): number {
@@ -182,7 +234,7 @@ export class Streams {
   /** Waits on the host for all work of the stream. */
   synchronize(stream: number): void {
     const clock = this.clocks[stream]!;
-    this.#driver.synchronizeStream(clock.driverId);
+    this.#driver.synchronizeStream(this.use(stream, "synchronize"));
     this.#retire(stream, clock.outstanding.length);
     // Counts as an event that has passed: everything up to now is done.
     clock.completed = ++clock.recorded;
@@ -199,6 +251,8 @@ export class Streams {
    * @throws {RangeError} if one of them is capturing
    */
   join(stream: number, other: number): void {
+    this.use(stream, "wait for a stream");
+    this.use(other, "wait for a stream");
     const number = this.#record(other);
     const { outstanding } = this.clocks[other]!;
     const clock = this.clocks[stream]!;
@@ -235,6 +289,7 @@ function newClock(driverId: number): StreamClock {
     driverId,
     open: true,
     capturing: false,
+    abandoned: undefined,
     recorded: 0,
     completed: 0,
     waited: new Map(),

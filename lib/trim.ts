@@ -37,7 +37,17 @@ export function releaseCached(a: Allocator, wait: boolean): number {
   for (const slot of slots) bytes += extents.size[slot]!;
   mapper.release(slots.map((slot) => extents.driverId[slot]!), bytes);
   for (const slot of slots) extents.remove(slot);
+  renewAddresses(a);
   return bytes;
+}
+
+/**
+ * Gives the arena's addresses back for others where memory stays in use until then; only
+ * what is mapped nowhere can be given back.
+ */
+function renewAddresses({ profile, arena, extents, driver }: Allocator): void {
+  if (!profile.memoryFollowsAddresses || extents.count > 0) return;
+  if (arena.renew(driver)) extents.rebase(arena.base);
 }
 
 /**

@@ -62,6 +62,20 @@ Allocation *allocations_remove(Allocations *allocations, AllocationKind kind, ui
   return found;
 }
 
+bool allocations_overlap(const Allocations *allocations, uint64_t address, uint64_t size) {
+  const Allocation *node = allocations->root, *last = NULL;
+  while (node) {
+    if (node->address < address + size) {
+      last = node;
+      node = node->higher;
+    } else {
+      node = node->lower;
+    }
+  }
+  /* They are apart, so of those that begin below the range's end the last ends last. */
+  return last && last->address + last->size > address;
+}
+
 Allocation *allocations_find(const Allocations *allocations, uint64_t address, uint64_t size) {
   Allocation *node = allocations->root, *below = NULL;
   while (node) {

@@ -4,12 +4,15 @@
 #ifndef MOONBRIGHT_ALLOCATIONS_H
 #define MOONBRIGHT_ALLOCATIONS_H
 
+#include <stdbool.h>
+
 #include "error.h"
 
 typedef enum AllocationKind {
   ALLOCATION_PLAIN,
   ALLOCATION_POOL,
-  ALLOCATION_PINNED, /* of the host, used by the device too */
+  ALLOCATION_PINNED,  /* of the host, used by the device too */
+  ALLOCATION_WRAPPED, /* somebody else's, never freed here */
 } AllocationKind;
 
 typedef struct Allocation {
@@ -27,6 +30,8 @@ typedef struct Allocations {
 void allocations_insert(Allocations *allocations, Allocation *allocation);
 /* Null unless an allocation of that kind begins at the address. */
 Allocation *allocations_remove(Allocations *allocations, AllocationKind kind, uint64_t address);
+/* Whether any allocation has a byte of the range, which is not empty. */
+bool allocations_overlap(const Allocations *allocations, uint64_t address, uint64_t size);
 /* The allocation that holds the whole range, or null. */
 Allocation *allocations_find(const Allocations *allocations, uint64_t address, uint64_t size);
 

@@ -15,10 +15,12 @@
 typedef struct MbDescription {
   double properties[MB_PROP_COUNT];
   char name[256], architecture[64];
+  char limits[512]; /* why memory can't be mapped at chosen addresses, if it can't */
 } MbDescription;
 
 typedef struct MbBackend {
   const char *name;
+  bool single_mappings; /* set_access and unmap take one mapping, not a range of them */
 
   /* library: path or name, null for the usual places. */
   int32_t (*count)(const char *library, uint32_t *count);
@@ -30,7 +32,6 @@ typedef struct MbBackend {
   /* Makes the device's context current in the calling thread. */
   int32_t (*enter)(void *self);
   int32_t (*memory_info)(void *self, uint64_t *free_bytes, uint64_t *total_bytes);
-  int32_t (*synchronize)(void *self);
 
   int32_t (*reserve)(void *self, uint64_t size, uint64_t *address);
   int32_t (*unreserve)(void *self, uint64_t address, uint64_t size);
@@ -39,6 +40,9 @@ typedef struct MbBackend {
   /* Maps one whole extent, without access. */
   int32_t (*map)(void *self, uint64_t address, uint64_t size, uint64_t handle);
   int32_t (*set_access)(void *self, uint64_t address, uint64_t size, int32_t access);
+  /* After new mappings have their access: returns when the device sees them. Null if it does
+   * at once. */
+  void (*settle)(void *self);
   int32_t (*unmap)(void *self, uint64_t address, uint64_t size);
 
   void *(*default_stream)(void *self);
@@ -94,6 +98,7 @@ typedef struct MbBackend {
 
 extern const MbBackend host_backend;
 extern const MbBackend cuda_backend;
+extern const MbBackend hip_backend;
 
 /* The backend of an MbBackendId. */
 int32_t backend_find(int32_t id, const MbBackend **backend);

@@ -19,7 +19,8 @@ int32_t backend_find(int32_t id, const MbBackend **backend) {
       *backend = &cuda_backend;
       return MB_OK;
     case MB_BACKEND_HIP:
-      return error_set(MB_UNSUPPORTED, 0, "this version has no hip backend");
+      *backend = &hip_backend;
+      return MB_OK;
     default:
       return error_set(MB_BAD_ARGUMENT, 0, "backend must be from 0 to 2, got %" PRId32, id);
   }
@@ -48,7 +49,7 @@ int32_t mb_device_count(int32_t backend, const uint8_t *library, uint32_t librar
 int32_t mb_device_properties(int32_t backend, const uint8_t *library, uint32_t library_length,
                              uint32_t ordinal, double *properties, uint8_t *name,
                              uint32_t name_capacity) {
-  char copy[BACKEND_LIBRARY_CAPACITY], text[512];
+  char copy[BACKEND_LIBRARY_CAPACITY], text[1024];
   const char *path;
   const MbBackend *found;
   MbDescription description = {0};
@@ -60,7 +61,8 @@ int32_t mb_device_properties(int32_t backend, const uint8_t *library, uint32_t l
   if (status == MB_OK) status = found->describe(path, ordinal, &description);
   if (status != MB_OK) return status;
   memcpy(properties, description.properties, sizeof description.properties);
-  snprintf(text, sizeof text, "%s\n%s", description.name, description.architecture);
+  snprintf(text, sizeof text, "%s\n%s\n%s", description.name, description.architecture,
+           description.limits);
   uint32_t length = error_cut(text, (uint32_t)strlen(text), name_capacity - 1);
   memcpy(name, text, length);
   name[length] = 0;

@@ -158,7 +158,6 @@ const MbBackend cuda_backend = {
     .close = close_device,
     .enter = enter,
     .memory_info = cuda_memory_info,
-    .synchronize = cuda_synchronize,
     .reserve = cuda_reserve,
     .unreserve = cuda_unreserve,
     .extent_create = cuda_extent_create,

@@ -40,7 +40,6 @@ int32_t cuda_pool_alloc(void *self, uint64_t size, void *stream, uint64_t *addre
 int32_t cuda_pool_free(void *self, uint64_t address, uint64_t size, void *stream);
 int32_t cuda_pool_trim(void *self);
 
-int32_t cuda_synchronize(void *self);
 void *cuda_default_stream(void *self);
 int32_t cuda_stream_create(void *self, void **stream);
 int32_t cuda_stream_destroy(void *self, void *stream);

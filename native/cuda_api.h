@@ -117,7 +117,6 @@ _Static_assert(sizeof(CuPoolProperties) == 88, "the driver's layout");
     (CuContext *context, CuDevice device))                                                     \
   X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (CuDevice device))              \
   X(cuCtxSetCurrent, "cuCtxSetCurrent", (CuContext context))                                   \
-  X(cuCtxSynchronize, "cuCtxSynchronize", (void))                                              \
   X(cuMemGetInfo, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total_bytes))                \
   X(cuMemAlloc, "cuMemAlloc_v2", (CuPointer *address, size_t bytes))                           \
   X(cuMemFree, "cuMemFree_v2", (CuPointer address))                                            \

@@ -2,11 +2,6 @@
 
 static const CudaApi *api_of(const void *self) { return ((const CudaDevice *)self)->api; }
 
-int32_t cuda_synchronize(void *self) {
-  const CudaApi *api = api_of(self);
-  return cuda_check(api, api->cuCtxSynchronize(), "cuCtxSynchronize");
-}
-
 void *cuda_default_stream(void *self) {
   (void)self;
   return NULL;

@@ -63,6 +63,10 @@ int32_t device_enter(uint32_t id, MbDevice **device);
 /* Returns the status; MB_LOST makes the device lost. */
 int32_t device_leave(MbDevice *device, int32_t status);
 
+/* Waits for all streams of the device; captures_hold_off comes before. Not for the whole of a
+ * GPU's context: that would spoil what other devices of the same GPU capture, and fail. */
+int32_t streams_synchronize(MbDevice *device);
+
 /* As device_enter, for a device that can map memory, with vmm_lock taken. */
 int32_t device_enter_vmm(uint32_t id, MbDevice **device);
 int32_t device_leave_vmm(MbDevice *device, int32_t status);

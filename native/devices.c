@@ -158,6 +158,8 @@ static void free_allocation(MbDevice *device, const Allocation *allocation) {
     case ALLOCATION_PINNED:
       backend->pinned_free(device->self, allocation->address, allocation->size);
       break;
+    case ALLOCATION_WRAPPED:
+      break;
   }
 }
 
@@ -177,7 +179,7 @@ static void release_all(MbDevice *device) {
   MbObject object;
   backend->enter(device->self);
   captures_abandon_all(device);
-  backend->synchronize(device->self);
+  streams_synchronize(device);
   while (object_remove_any(device, OBJECT_GRAPH, &object)) {
     backend->graph_destroy(device->self, object.handle);
     held_modules_release(device, &object.held);
@@ -238,7 +240,7 @@ int32_t mb_synchronize(uint32_t device) {
   if (status != MB_OK) return status;
   status = captures_hold_off(d, "synchronizing");
   if (status != MB_OK) return device_leave(d, status);
-  status = d->backend->synchronize(d->self);
+  status = streams_synchronize(d);
   captures_let(d);
   return device_leave(d, status);
 }

@@ -99,7 +99,6 @@ const MbBackend host_backend = {
     .close = close_device,
     .enter = enter,
     .memory_info = host_memory_info,
-    .synchronize = host_synchronize,
     .reserve = host_reserve,
     .unreserve = host_unreserve,
     .extent_create = host_extent_create,

@@ -38,7 +38,7 @@ int32_t mb_module_unload(uint32_t device, uint32_t module) {
   status = object_claim(d, OBJECT_MODULE, module, &claimed);
   if (status == MB_OK) {
     /* Queued kernels still need their code. */
-    status = d->backend->synchronize(d->self);
+    status = streams_synchronize(d);
     if (status == MB_OK) status = d->backend->module_unload(d->self, claimed->handle);
     object_end_claim(d, OBJECT_MODULE, module, status == MB_OK);
   }

@@ -53,18 +53,53 @@ static void note_mapped(MbDevice *device, Range range, uint64_t size, const uint
   }
 }
 
-/* Unmaps what the failing call mapped, keeping its error. What can't be unmapped is noted,
- * so that its extents aren't released under it. */
+static uint64_t size_of(const MbDevice *device, uint32_t id) {
+  const MbExtent *extent = table_find(&device->extents, id);
+  return extent->size;
+}
+
+/* Sets the access of new mappings, in one call where the driver takes a range of them. */
+static int32_t grant(MbDevice *device, Range range, const uint32_t *ids, int32_t access) {
+  const MbBackend *backend = device->backend;
+  int32_t status = MB_OK;
+  for (uint64_t at = range.address; at < end_of(range) && status == MB_OK; ids++) {
+    uint64_t size = range.size;
+    if (backend->single_mappings) size = size_of(device, *ids);
+    status = backend->set_access(device->self, at, size, access);
+    at += size;
+  }
+  if (status == MB_OK && backend->settle) backend->settle(device->self);
+  return status;
+}
+
+/* Unmaps the first bytes of a range, again in one call or several. What can't be unmapped is
+ * noted as without access, so that its extents aren't released under it; counts it. */
+static uint64_t take_back(MbDevice *device, Range range, uint64_t mapped, const uint32_t *ids) {
+  uint64_t stuck = 0;
+  for (uint64_t done = 0; done < mapped;) {
+    Range piece = {range.address + done, mapped, range.reservation};
+    if (device->backend->single_mappings) piece.size = size_of(device, *ids);
+    if (device->backend->unmap(device->self, piece.address, piece.size) != MB_OK) {
+      note_mapped(device, piece, piece.size, ids, MB_ACCESS_NONE);
+      stuck += piece.size;
+    }
+    done += piece.size;
+    ids++;
+  }
+  return stuck;
+}
+
+/* Unmaps what the failing call mapped, keeping its error. */
 static int32_t undo_map(MbDevice *device, Range range, uint64_t mapped, const uint32_t *ids) {
   MbError error;
+  uint64_t stuck;
   error_save(&error);
-  if (mapped && device->backend->unmap(device->self, range.address, mapped) != MB_OK) {
-    note_mapped(device, range, mapped, ids, MB_ACCESS_NONE);
-    error_restore(&error);
-    error_append("; undoing failed too: %" PRIu64 " bytes stay mapped without access at 0x%" PRIx64,
-                 mapped, range.address);
-  }
+  stuck = take_back(device, range, mapped, ids);
   error_restore(&error);
+  if (stuck) {
+    error_append("; undoing failed too: %" PRIu64 " bytes stay mapped without access at 0x%" PRIx64,
+                 stuck, range.address);
+  }
   return error.status;
 }
 
@@ -84,7 +119,7 @@ static int32_t map_extents(MbDevice *device, double address, uint32_t count,
     mapped += extent->size;
   }
   between = clock_ns();
-  status = device->backend->set_access(device->self, range.address, range.size, access);
+  status = grant(device, range, ids, access);
   if (status != MB_OK) return undo_map(device, range, mapped, ids);
   ended = clock_ns();
   note_mapped(device, range, range.size, ids, access);
@@ -123,6 +158,20 @@ static int32_t find_mapped_range(MbDevice *device, double address, double size, 
   return reservation_check_whole(device, range->reservation, range->address, range->size);
 }
 
+/* Sets the access of noted mappings. */
+static int32_t grant_noted(MbDevice *device, Range range, int32_t access) {
+  const MbBackend *backend = device->backend;
+  int32_t status = MB_OK;
+  for (uint64_t at = range.address; at < end_of(range) && status == MB_OK;) {
+    uint64_t size = range.size;
+    if (backend->single_mappings) size = mapping_at(device, range.reservation, at).size;
+    status = backend->set_access(device->self, at, size, access);
+    at += size;
+  }
+  if (status == MB_OK && backend->settle) backend->settle(device->self);
+  return status;
+}
+
 /* Sets the access that is noted for the mappings of a range, with few calls. Mappings for
  * which that fails are noted as having none; counts their bytes. */
 static uint64_t restore_access(MbDevice *device, Range range) {
@@ -136,7 +185,8 @@ static uint64_t restore_access(MbDevice *device, Range range) {
       at += next.size;
     }
     if (first.access != MB_ACCESS_NONE &&
-        device->backend->set_access(device->self, start, at - start, first.access) != MB_OK) {
+        grant_noted(device, (Range){start, at - start, range.reservation}, first.access) !=
+            MB_OK) {
       failed += at - start;
       while (start < at) {
         Mapping mapping = mapping_at(device, range.reservation, start);
@@ -164,7 +214,7 @@ static int32_t set_access(MbDevice *device, double address, double size, int32_t
   Range range;
   int32_t status = find_mapped_range(device, address, size, &range);
   if (status != MB_OK) return status;
-  status = device->backend->set_access(device->self, range.address, range.size, access);
+  status = grant_noted(device, range, access);
   if (status != MB_OK) return undo_set_access(device, range);
   for (uint64_t at = range.address; at < end_of(range);) {
     Mapping mapping = mapping_at(device, range.reservation, at);
@@ -234,10 +284,28 @@ static int32_t undo_unmap(MbDevice *device, uint32_t count, const Range *ranges)
   return error.status;
 }
 
-static int32_t unmap_ranges(MbDevice *device, uint32_t count, const Range *ranges) {
+/* Unmaps a range, or on failure the beginning of it; counts the bytes. */
+static int32_t unmap_range(MbDevice *device, Range range, uint64_t *unmapped) {
+  int32_t status = MB_OK;
+  *unmapped = 0;
+  while (*unmapped < range.size) {
+    uint64_t at = range.address + *unmapped, size = range.size;
+    if (device->backend->single_mappings) size = mapping_at(device, range.reservation, at).size;
+    status = device->backend->unmap(device->self, at, size);
+    if (status != MB_OK) break;
+    *unmapped += size;
+  }
+  return status;
+}
+
+static int32_t unmap_ranges(MbDevice *device, uint32_t count, Range *ranges) {
   for (uint32_t i = 0; i < count; i++) {
-    int32_t status = device->backend->unmap(device->self, ranges[i].address, ranges[i].size);
-    if (status != MB_OK) return undo_unmap(device, i, ranges);
+    uint64_t unmapped;
+    int32_t status = unmap_range(device, ranges[i], &unmapped);
+    if (status != MB_OK) {
+      ranges[i].size = unmapped;
+      return undo_unmap(device, i + 1, ranges);
+    }
   }
   for (uint32_t i = 0; i < count; i++) {
     for (uint64_t at = ranges[i].address; at < end_of(ranges[i]);) {

@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define MB_ABI_VERSION 2
+#define MB_ABI_VERSION 3
 
 #define MB_API __attribute__((visibility("default")))
 
@@ -57,7 +57,8 @@ typedef enum MbProperty {
   MB_PROP_PROCESSORS = 7,          /* multiprocessors, compute units or cores */
   MB_PROP_DRIVER_VERSION = 8,      /* as the vendor's library reports it, e.g. 13000 */
   MB_PROP_INTEGRATED = 9,          /* 1 if the memory is the host's own */
-  MB_PROP_COUNT = 10
+  MB_PROP_EXTENT_LIMIT = 10,       /* that may exist at once, 0 for no limit */
+  MB_PROP_COUNT = 11
 } MbProperty;
 
 /* A kernel compiled for the host: called once per launch, loops over the grid itself. */
@@ -77,7 +78,8 @@ MB_API int32_t mb_driver_code(void);
 /* library: UTF-8 path or name of the vendor's library, length 0 for the usual places. */
 MB_API int32_t mb_device_count(int32_t backend, const uint8_t *library, uint32_t library_length,
                                uint32_t *count);
-/* name receives "device name\narchitecture" as UTF-8 with a final NUL, cut to name_capacity. */
+/* name receives "device name\narchitecture\nlimits" as UTF-8 with a final NUL, cut to
+ * name_capacity; limits say why memory can't be mapped at chosen addresses, if it can't. */
 MB_API int32_t mb_device_properties(int32_t backend, const uint8_t *library,
                                     uint32_t library_length, uint32_t ordinal,
                                     double *properties /* [MB_PROP_COUNT] */, uint8_t *name,
@@ -105,7 +107,8 @@ MB_API int32_t mb_map(uint32_t device, double address, uint32_t count, const uin
                       int32_t access, double *elapsed_ns);
 /* The range must consist of whole mappings. */
 MB_API int32_t mb_set_access(uint32_t device, double address, double size, int32_t access);
-/* Each range must consist of whole mappings. Does not wait for the device. */
+/* Each range must consist of whole mappings. HIP waits for all work on the device, the
+ * others don't. */
 MB_API int32_t mb_unmap(uint32_t device, uint32_t count, const double *addresses,
                         const double *sizes);
 
@@ -169,6 +172,14 @@ MB_API int32_t mb_host_write(uint32_t device, double address, const uint8_t *sou
                              double bytes);
 MB_API int32_t mb_host_read(uint32_t device, uint8_t *destination, double address,
                             double bytes);
+
+/* ---- memory of others ---- */
+/* Lets the data calls use a range that others allocated and that the device can reach; it
+ * is neither checked for that nor ever freed. Must not overlap memory of this device or
+ * another wrapped range. */
+MB_API int32_t mb_wrap(uint32_t device, double address, double bytes);
+/* Waits for nothing: queued work goes on using the range. */
+MB_API int32_t mb_unwrap(uint32_t device, double address);
 
 /* ---- graphs ---- */
 /* From here on fills, copies on the device and launches put into the stream are noted

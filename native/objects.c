@@ -54,6 +54,23 @@ int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **ob
   return MB_OK;
 }
 
+MbObject *object_pin_next(MbDevice *device, ObjectKind kind, uint32_t *id) {
+  MbObject *found;
+  pthread_mutex_lock(&device->object_lock);
+  for (;;) {
+    uint32_t next = table_next(table_of(device, kind), *id & ID_SLOT_MASK);
+    found = next ? table_find(table_of(device, kind), next) : NULL;
+    if (!found || !found->claimed) {
+      *id = next;
+      break;
+    }
+    pthread_cond_wait(&device->object_unpinned, &device->object_lock);
+  }
+  if (found) found->pins++;
+  pthread_mutex_unlock(&device->object_lock);
+  return found;
+}
+
 void object_unpin(MbDevice *device, MbObject *object) {
   pthread_mutex_lock(&device->object_lock);
   /* Who removes it waits for no pin, who changes its capture for no other than its own. */
@@ -120,6 +137,8 @@ void object_end_claim(MbDevice *device, ObjectKind kind, uint32_t id, bool destr
   object->claimed = false;
   if (kind == OBJECT_MODULE) end_function_claims_locked(device, object, destroyed);
   if (destroyed) free(table_remove(table_of(device, kind), id));
+  /* For who walks over the objects of the kind. */
+  pthread_cond_broadcast(&device->object_unpinned);
   pthread_mutex_unlock(&device->object_lock);
 }
 

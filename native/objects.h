@@ -47,6 +47,9 @@ typedef enum ObjectKind {
 /* Takes the handle over on success only. */
 int32_t object_add(MbDevice *device, ObjectKind kind, MbObject object, uint32_t *id);
 int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object);
+/* Walks: pins the first object behind an id, 0 to begin with, and sets the id to its own; null
+ * at the end. Waits for one that is being destroyed to be gone. */
+MbObject *object_pin_next(MbDevice *device, ObjectKind kind, uint32_t *id);
 void object_unpin(MbDevice *device, MbObject *object);
 /* For the one who is to destroy it: makes the id stale and waits until nobody has it pinned.
  * For a module, its functions too; it is refused while a graph holds kernels of it. */

@@ -42,7 +42,7 @@ int32_t mb_host_free(uint32_t device, double address) {
   status = take_unused(d, address, &allocation);
   if (status == MB_OK) {
     /* Queued work may still use it. */
-    status = d->backend->synchronize(d->self);
+    status = streams_synchronize(d);
     if (status == MB_OK) {
       status = d->backend->pinned_free(d->self, allocation->address, allocation->size);
     }

@@ -1,6 +1,18 @@
 #include "captures.h"
 #include "check.h"
 
+int32_t streams_synchronize(MbDevice *device) {
+  const MbBackend *backend = device->backend;
+  int32_t status = backend->stream_synchronize(device->self, device->default_stream.handle);
+  uint32_t id = 0;
+  MbObject *stream;
+  while (status == MB_OK && (stream = object_pin_next(device, OBJECT_STREAM, &id)) != NULL) {
+    status = backend->stream_synchronize(device->self, stream->handle);
+    object_unpin(device, stream);
+  }
+  return status;
+}
+
 int32_t mb_stream_create(uint32_t device, uint32_t *stream) {
   MbDevice *d;
   MbObject created = {0};

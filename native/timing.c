@@ -111,10 +111,41 @@ typedef struct VmmLoop {
   uint32_t extents;
 } VmmLoop;
 
+/* Bytes that one call for `mapped` mappings side by side may take. */
+static uint64_t call_bytes(const VmmLoop *loop, uint32_t mapped) {
+  return loop->device->backend->single_mappings ? loop->extent_size
+                                                : mapped * loop->extent_size;
+}
+
+static int32_t set_access(const VmmLoop *loop) {
+  const uint64_t size = loop->extents * loop->extent_size, bytes = call_bytes(loop, loop->extents);
+  int32_t status = MB_OK;
+  for (uint64_t done = 0; done < size && status == MB_OK; done += bytes) {
+    status = loop->device->backend->set_access(loop->device->self, loop->address + done, bytes,
+                                               MB_ACCESS_READ_WRITE);
+  }
+  if (status == MB_OK && loop->device->backend->settle) {
+    loop->device->backend->settle(loop->device->self);
+  }
+  return status;
+}
+
+/* Goes on after a failure, which it returns. */
+static int32_t unmap(const VmmLoop *loop, uint32_t mapped) {
+  const uint64_t size = mapped * loop->extent_size, bytes = call_bytes(loop, mapped);
+  int32_t status = MB_OK;
+  for (uint64_t done = 0; done < size; done += bytes) {
+    int32_t one =
+        loop->device->backend->unmap(loop->device->self, loop->address + done, bytes);
+    if (one != MB_OK) status = one;
+  }
+  return status;
+}
+
 static void undo_vmm(VmmLoop *loop, uint32_t created, uint32_t mapped) {
   const MbBackend *backend = loop->device->backend;
   void *self = loop->device->self;
-  if (mapped) backend->unmap(self, loop->address, mapped * loop->extent_size);
+  unmap(loop, mapped);
   for (uint32_t i = 0; i < created; i++) {
     backend->extent_release(self, loop->handles[i], loop->extent_size);
   }
@@ -123,7 +154,6 @@ static void undo_vmm(VmmLoop *loop, uint32_t created, uint32_t mapped) {
 static int32_t time_vmm_once(VmmLoop *loop, double *stages) {
   const MbBackend *backend = loop->device->backend;
   void *self = loop->device->self;
-  uint64_t size = loop->extents * loop->extent_size;
   uint32_t created = 0, mapped = 0, released = 0;
   int64_t times[6];
   int32_t status = MB_OK;
@@ -139,11 +169,9 @@ static int32_t time_vmm_once(VmmLoop *loop, double *stages) {
     if (status != MB_OK) break;
   }
   times[2] = clock_ns();
-  if (status == MB_OK) {
-    status = backend->set_access(self, loop->address, size, MB_ACCESS_READ_WRITE);
-  }
+  if (status == MB_OK) status = set_access(loop);
   times[3] = clock_ns();
-  if (status == MB_OK) status = backend->unmap(self, loop->address, size);
+  if (status == MB_OK) status = unmap(loop, loop->extents);
   if (status != MB_OK) {
     KEEPING_ERROR(undo_vmm(loop, created, mapped));
     return status;

@@ -13,7 +13,7 @@ static void track(MbDevice *device, Allocation *allocation) {
 
 int32_t tracking_take(MbDevice *device, AllocationKind kind, double address,
                       Allocation **allocation) {
-  static const char *const names[] = {"plain", "pool", "page-locked"};
+  static const char *const names[] = {"plain", "pool", "page-locked", "wrapped"};
   uint64_t start;
   int32_t status = check_address("address", address, 1, 0, &start);
   if (status != MB_OK) return status;

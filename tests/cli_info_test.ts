@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Found, FoundDevice } from "../lib/cli/host.ts";
+import type { DeviceInfo } from "../lib/driver.ts";
 import type { InfoReport } from "../lib/cli/info_report.ts";
 import { MoonBrightError } from "../lib/errors.ts";
 import { FakeHost } from "./cli/fake_host.ts";
@@ -64,6 +65,35 @@ Deno.test("info shows the library, devices, and what is missing", async () => {
       /^ +hip +libamdhip64\.so was not found; install ROCm 6\.1 or later$/m,
     ]
   ) assert(pattern.test(stdout), `${pattern} in\n${stdout}`);
+});
+
+Deno.test("info shows which devices can't map memory and why, and HIP's version as AMD prints it", async () => {
+  const report = found();
+  const amd = (ordinal: number, facts: Partial<DeviceInfo>): FoundDevice => {
+    const { id, info } = device("hip", ordinal, "AMD");
+    return { id, info: { ...info, driverVersion: 60443483, ...facts } };
+  };
+  report.backends[1] = {
+    name: "hip",
+    devices: [
+      amd(0, { architecture: "gfx90a" }),
+      amd(1, { driverVersion: 50221153, plainReason: "update ROCm" }),
+      amd(2, { driverVersion: 71460850 }),
+    ],
+    problem: null,
+  };
+  const { code, stdout } = await hostWith(report).run("info");
+  assertEquals(code, 0);
+  for (
+    const pattern of [
+      /^hip:0 +AMD +gfx90a .* 6\.4\.43483$/m,
+      /^hip:1 .* 5\.2\.21153$/m,
+      /^hip:2 .* 7\.14\.60850$/m,
+      /^can't map memory\n +hip:1 +update ROCm$/m,
+    ]
+  ) assert(pattern.test(stdout), `${pattern} in\n${stdout}`);
+  const { stdout: without } = await hostWith(found()).run("info");
+  assert(!without.includes("can't map"), without);
 });
 
 Deno.test("info --json holds all of it", async () => {
@@ -146,4 +176,32 @@ Deno.test("info tells of a device that is there but can't be opened", async () =
   assert(/^cuda:1 +Second +sm_90 +80 GiB +64 MiB/m.test(all.stdout));
   assert(/^ +cuda +cuda:0 is in use$/m.test(all.stdout), all.stdout);
   assertEquals((await host.run("info", "--device", "cuda:0")).code, 3);
+});
+
+Deno.test("info --report is Markdown, with the home folder hidden", async () => {
+  const home = Deno.env.get("HOME")!;
+  const report = found();
+  report.library.path = `${home}/cache/libmoonbright.so`;
+  report.backends[0]!.devices[0]!.info.name = "Odd | name\nof two lines";
+  const host = hostWith(report);
+  const { code, stdout, stderr } = await host.run("info", "--report");
+  assertEquals([code, stderr], [0, ""]);
+  for (
+    const pattern of [
+      /^### Environment\n\n- MoonBright: 1\.2\.3-test\n/,
+      /^- Library: ~\/cache\/libmoonbright\.so$/m,
+      /^\| cuda:0 \| Odd \\\| name of two lines \| sm_90 \| 80 GiB \|/m,
+      /^- hip: libamdhip64\.so was not found; install ROCm 6\.1 or later$/m,
+      /^- LD_LIBRARY_PATH: /m,
+      /^### What happened$/m,
+    ]
+  ) assert(pattern.test(stdout), `${pattern} in ${stdout}`);
+  const table = stdout.split("\n").filter((line) => line.startsWith("|"));
+  assertEquals(table.length, 4);
+  const none = await hostWith({ ...report, backends: [] }).run(
+    "info",
+    "--report",
+  );
+  assertEquals(none.code, 3);
+  assert(none.stdout.includes("None can be used."));
 });

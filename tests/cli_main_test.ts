@@ -148,7 +148,6 @@ Deno.test("every error code has its exit code", async () => {
     "untrusted": 3,
     "canary": 1,
     "no-answer": 7,
-
     "out-of-memory": 4,
     "out-of-addresses": 4,
     "no-library": 3,
@@ -165,6 +164,7 @@ Deno.test("every error code has its exit code", async () => {
     "not-found": 1,
     "not-mapped": 1,
     "cannot-grow": 1,
+    "busy": 1,
     "driver": 1,
   };
   for (const [code, exitCode] of Object.entries(expected)) {

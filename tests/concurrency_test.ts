@@ -8,8 +8,8 @@ import { InvalidBlockError } from "../lib/errors.ts";
 import type { Loan } from "./concurrency/lending_worker.ts";
 import type { Course, Outcome } from "./concurrency/lives_worker.ts";
 import { assertFailsWith } from "./contract/instance_harness.ts";
-import { buildFakeCuda } from "./fake/build.ts";
-import { FakeCuda } from "./fake/control.ts";
+import { buildFakeCuda, buildFakeHip } from "./fake/build.ts";
+import { FakeGpu } from "./fake/control.ts";
 
 const vendorLibrary = await buildFakeCuda();
 // The shim stays open, which a test would be blamed for.
@@ -18,7 +18,14 @@ openDriver({ device: "host" }).close();
 const devices: Omit<Course, "seed" | "steps">[] = [
   { device: "host" },
   { device: "cuda:0", vendorLibrary },
+  { device: "hip:0", vendorLibrary: await buildFakeHip() },
 ];
+
+/** Nothing may be left on a device once its instances are closed. */
+function assertNothingLeft(library = vendorLibrary): void {
+  using fake = new FakeGpu(library);
+  assertEquals(fake.leftovers(), {});
+}
 
 function startWorker(script: string): Worker {
   const url = new URL(`concurrency/${script}`, import.meta.url);
@@ -58,8 +65,7 @@ for (const device of devices) {
       Array(4).fill(undefined),
     );
     assert(outcomes.every(({ checked }) => checked === 150));
-    using fake = new FakeCuda(vendorLibrary);
-    assertEquals(fake.leftovers(), {});
+    assertNothingLeft(device.vendorLibrary);
   });
 
   Deno.test(`workers: instances on ${device.device} come and go while one works`, async () => {
@@ -79,8 +85,7 @@ for (const device of devices) {
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
     assertEquals(await course, { checked: 400 });
-    using fake = new FakeCuda(vendorLibrary);
-    assertEquals(fake.leftovers(), {});
+    assertNothingLeft(device.vendorLibrary);
   });
 }
 

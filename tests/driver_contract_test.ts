@@ -1,10 +1,8 @@
 import { assertEquals } from "@std/assert";
-import { buildHostKernels } from "../ffi/build.ts";
 import { openDriver } from "../ffi/devices.ts";
 import { kernelImage } from "../ffi/kernels.ts";
 import { driverContract } from "./contract/driver_contract.ts";
-import { buildFakeCuda } from "./fake/build.ts";
-import { FakeCuda } from "./fake/control.ts";
+import { fakeVendors } from "./fake/vendors.ts";
 import { modelImage } from "./model/kernels.ts";
 import { ModelDriver } from "./model/model_driver.ts";
 
@@ -19,17 +17,7 @@ for (const granularity of [4096, 2 ** 21]) {
   );
 }
 
-/** Builds what native drivers need; tells why where that can't be done. */
-async function prepare(): Promise<{ fakeCuda: string; skip?: string }> {
-  try {
-    openDriver({ device: "host" }).close();
-    return { fakeCuda: await buildFakeCuda() };
-  } catch (error) {
-    return { fakeCuda: "", skip: (error as Error).message };
-  }
-}
-
-const { fakeCuda, skip } = await prepare();
+const { vendors, skip } = await fakeVendors();
 
 /**
  * A seed of the fake device with which the first query of an event does not run the
@@ -43,33 +31,33 @@ driverContract("host", () => openDriver({ device: "host" }), {
   memorySlack: 0,
 });
 
-/** The fake device, with an order of work that no earlier test has a part in. */
-function openFake() {
-  using fake = new FakeCuda(fakeCuda);
-  fake.seed(QUERIES_PASS_LATE);
-  return openDriver({ device: "cuda:0", vendorLibrary: fakeCuda });
+for (const vendor of vendors) {
+  driverContract(
+    `fake ${vendor.backend}`,
+    () => {
+      // An order of work that no earlier test has a part in.
+      using fake = vendor.control();
+      fake.seed(QUERIES_PASS_LATE);
+      return openDriver(vendor.device);
+    },
+    {
+      skip,
+      kernelImage: (file) => vendor.kernelImage(file),
+      memorySlack: 0,
+      memoryComesBack: true,
+      unmapWaits: vendor.unmapWaits,
+    },
+  );
+
+  Deno.test({
+    name: `fake ${vendor.backend}: the whole contract leaves nothing behind`,
+    ignore: skip !== undefined,
+    fn() {
+      using fake = vendor.control();
+      assertEquals(fake.leftovers(), {});
+    },
+  });
 }
-
-driverContract(
-  "fake cuda",
-  openFake,
-  {
-    skip,
-    // Its kernels are built for the host.
-    kernelImage: (file) => Deno.readFileSync(buildHostKernels(file)),
-    memorySlack: 0,
-    memoryComesBack: true,
-  },
-);
-
-Deno.test({
-  name: "fake cuda: the whole contract leaves nothing behind",
-  ignore: skip !== undefined,
-  fn() {
-    using fake = new FakeCuda(fakeCuda);
-    assertEquals(fake.leftovers(), {});
-  },
-});
 
 driverContract("gpu", () => openDriver({ device: "cuda:0" }), {
   skip: Deno.env.get("MOONBRIGHT_TEST_GPU") === "1"

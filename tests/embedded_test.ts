@@ -4,7 +4,7 @@ import { embed, EMBEDDINGS } from "../tools/embed.ts";
 const ROOT = new URL("../", import.meta.url);
 
 for (const embedding of EMBEDDINGS) {
-  const { module, name, folder, files, key } = embedding;
+  const { module, name, folder, files, key, binary } = embedding;
 
   Deno.test(`${module} holds the files of ${folder}`, async () => {
     assert(
@@ -15,8 +15,10 @@ for (const embedding of EMBEDDINGS) {
     const expected: Record<string, string> = {};
     for await (const { name: file } of Deno.readDir(new URL(folder, ROOT))) {
       if (!files.test(file)) continue;
-      const text = await Deno.readTextFile(new URL(folder + file, ROOT));
-      expected[key?.(file) ?? file] = text;
+      const path = new URL(folder + file, ROOT);
+      expected[key?.(file) ?? file] = binary
+        ? (await Deno.readFile(path)).toBase64()
+        : await Deno.readTextFile(path);
     }
     assert(Object.keys(expected).length > 3);
     assertEquals(Object.keys(texts).sort(), Object.keys(expected).sort());

@@ -329,11 +329,11 @@ fakeTest("shows the same memory through two mappings", (driver) => {
 fakeTest(
   "keeps released memory until its last mapping goes",
   (driver, fake) => {
-    Deno.env.set("FAKECUDA_MEMORY", String(4n * GRANULE));
+    Deno.env.set("FAKE_MEMORY", String(4n * GRANULE));
     try {
       fake.reset();
     } finally {
-      Deno.env.delete("FAKECUDA_MEMORY");
+      Deno.env.delete("FAKE_MEMORY");
     }
     driver.open();
     const out = new BigUint64Array(1), total = new BigUint64Array(1);

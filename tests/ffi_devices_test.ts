@@ -8,9 +8,10 @@ import {
 } from "../ffi/devices.ts";
 import { SYMBOLS } from "../ffi/symbols.ts";
 import { DriverError, MoonBrightError } from "../lib/errors.ts";
-import { buildFakeCuda } from "./fake/build.ts";
+import { buildFakeCuda, buildFakeHip } from "./fake/build.ts";
 
 const vendorLibrary = await buildFakeCuda();
+const hipLibrary = await buildFakeHip();
 const absent = "/absent/libcuda.so";
 // The library stays open, which a test would be blamed for.
 probeBackends({ vendorLibrary: absent });
@@ -86,7 +87,8 @@ Deno.test("devices are named by backend and number", () => {
 
 Deno.test("a device that can't be had gives an error that says why", () => {
   const cases: [options: DeviceOptions, code: string, why: RegExp][] = [
-    [{ device: "hip" }, "unsupported", /no hip backend/],
+    [{ device: "hip", vendorLibrary: absent }, "no-library", /\/absent\//],
+    [{ device: "hip:3", vendorLibrary: hipLibrary }, "no-device", /hip:3/],
     [{ device: "host:1" }, "no-device", /host:1/],
     [{ device: "cuda:0", vendorLibrary: absent }, "no-library", /\/absent\//],
     [{ device: "cuda:7", vendorLibrary }, "no-device", /cuda:7/],
@@ -101,7 +103,11 @@ Deno.test("a device that can't be had gives an error that says why", () => {
 
 Deno.test("auto takes the first GPU, and the host where there is none", () => {
   for (
-    const [library, backend] of [[vendorLibrary, "cuda"], [absent, "host"]]
+    const [library, backend] of [
+      [vendorLibrary, "cuda"],
+      [hipLibrary, "hip"],
+      [absent, "host"],
+    ]
   ) {
     const driver = openDriver({ vendorLibrary: library });
     assertEquals(driver.info.backend, backend);
@@ -110,28 +116,46 @@ Deno.test("auto takes the first GPU, and the host where there is none", () => {
   }
 });
 
-Deno.test("every backend shows its devices, or why it has none", () => {
-  const { backends, library } = probeBackends({ vendorLibrary });
-  assert(library.path.endsWith(".so"));
-  assertEquals(backends.map(({ name }) => name), ["cuda", "hip", "host"]);
-  const [cuda, hip, host] = backends;
-  for (const backend of [cuda!, host!]) {
-    assertEquals(backend.problem, null);
-    for (const { id, info } of backend.devices) {
-      assertEquals(id, `${backend.name}:${info.ordinal}`);
-      assert(info.name.length > 0 && info.architecture.length > 0);
-      assert(info.totalMemory > 0 && info.processors > 0);
-      assertEquals(info.granularity % 4096, 0);
-      const driver = openDriver({ device: id, vendorLibrary });
-      assertEquals(driver.info, info);
-      driver.close();
+for (
+  const [gpu, other, vendorLibrary] of [
+    ["cuda", "hip", await buildFakeCuda()],
+    ["hip", "cuda", hipLibrary],
+  ] as const
+) {
+  Deno.test(`every backend shows its devices, or why it has none: ${gpu}`, () => {
+    const { backends, library } = probeBackends({ vendorLibrary });
+    assert(library.path.endsWith(".so"));
+    assertEquals(backends.map(({ name }) => name), ["cuda", "hip", "host"]);
+    const named = new Map(backends.map((backend) => [backend.name, backend]));
+    for (const backend of [named.get(gpu)!, named.get("host")!]) {
+      assertEquals(backend.problem, null);
+      assertEquals(backend.devices.length, 1);
+      for (const { id, info } of backend.devices) {
+        assertEquals(id, `${backend.name}:${info.ordinal}`);
+        assert(info.name.length > 0 && info.architecture.length > 0);
+        assert(info.totalMemory > 0 && info.processors > 0);
+        assertEquals(info.granularity % 4096, 0);
+        const driver = openDriver({ device: id, vendorLibrary });
+        assertEquals(driver.info, info);
+        driver.close();
+      }
     }
+    // The one vendor's library is not the other's.
+    assertEquals(named.get(other)?.devices, []);
+    assertMatch(named.get(other)?.problem ?? "", /lacks the symbol .*Init:/);
+  });
+}
+
+Deno.test("a missing library is every vendor's problem", () => {
+  for (
+    const { name, devices, problem } of probeBackends({
+      vendorLibrary: absent,
+    }).backends
+  ) {
+    if (name === "host") continue;
+    assertEquals(devices, []);
+    assertMatch(problem ?? "", /\/absent\//);
   }
-  assertEquals(hip?.devices, []);
-  assertMatch(hip?.problem ?? "", /no hip backend/);
-  const [without] = probeBackends({ vendorLibrary: absent }).backends;
-  assertEquals(without?.devices, []);
-  assertMatch(without?.problem ?? "", /\/absent\//);
 });
 
 Deno.test({

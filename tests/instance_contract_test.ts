@@ -1,15 +1,15 @@
 import { assert, assertEquals } from "@std/assert";
 import { fromFileUrl } from "@std/path";
 import { buildHostKernels, buildShim, cacheFolder } from "../ffi/build.ts";
-import { openDriver } from "../ffi/devices.ts";
 import { kernelImage } from "../ffi/kernels.ts";
 import { MoonBright as NativeMoonBright } from "../ffi/moonbright.ts";
 import { calibrate } from "../lib/calibrate.ts";
 import { MoonBright } from "../lib/moonbright.ts";
 import { instanceContract } from "./contract/instance_contract.ts";
 import { instanceFaults } from "./contract/instance_faults.ts";
-import { buildFakeCuda } from "./fake/build.ts";
-import { FakeCuda } from "./fake/control.ts";
+import { buildFakeHip } from "./fake/build.ts";
+import { asHipImage, FakeHip } from "./fake/control.ts";
+import { fakeVendors } from "./fake/vendors.ts";
 import { modelImage } from "./model/kernels.ts";
 import { ModelDriver } from "./model/model_driver.ts";
 
@@ -47,17 +47,8 @@ instanceContract("model", {
   },
 });
 
-/** Builds what native devices need; tells why where that can't be done. */
-async function prepare(): Promise<{ fakeCuda: string; skip?: string }> {
-  try {
-    openDriver({ device: "host" }).close();
-    return { fakeCuda: await buildFakeCuda() };
-  } catch (error) {
-    return { fakeCuda: "", skip: (error as Error).message };
-  }
-}
-
-const { fakeCuda, skip } = await prepare();
+const { vendors, skip } = await fakeVendors();
+const plainLibrary = skip === undefined ? await buildFakeHip(5) : "";
 
 /** What fits into a few seconds where kernels run on the host's processors. */
 const hostScale = {
@@ -77,27 +68,47 @@ instanceContract("host", {
   skip,
 });
 
-instanceContract("fake cuda", {
+for (const vendor of vendors) {
+  instanceContract(`fake ${vendor.backend}`, {
+    open(options) {
+      using fake = vendor.control();
+      // The order of work must not depend on the tests before.
+      fake.seed(1);
+      return NativeMoonBright.open({ ...options, ...vendor.device });
+    },
+    kernelImage: (file) => vendor.kernelImage(file),
+    scale: hostScale,
+    sharesDevice: true,
+    memoryComesBack: true,
+    anchored: vendor.anchored,
+    memorySlack: 0,
+    skip,
+    closed() {
+      using fake = vendor.control();
+      assertEquals(fake.leftovers(), {});
+    },
+  });
+}
+
+instanceContract("fake hip of ROCm 5", {
   open(options) {
-    using fake = new FakeCuda(fakeCuda);
-    // The order of work must not depend on the tests before.
+    using fake = new FakeHip(plainLibrary);
     fake.seed(1);
     return NativeMoonBright.open({
       ...options,
-      device: "cuda:0",
-      vendorLibrary: fakeCuda,
+      device: "hip:0",
+      vendorLibrary: plainLibrary,
     });
   },
-  // Its kernels are built for the host.
-  kernelImage: (file) => Deno.readFileSync(buildHostKernels(file)),
+  kernelImage: (file) => asHipImage(Deno.readFileSync(buildHostKernels(file))),
   scale: hostScale,
   sharesDevice: true,
   memoryComesBack: true,
-  anchored: true,
+  plain: true,
   memorySlack: 0,
   skip,
   closed() {
-    using fake = new FakeCuda(fakeCuda);
+    using fake = new FakeHip(plainLibrary);
     assertEquals(fake.leftovers(), {});
   },
 });
@@ -148,4 +159,4 @@ Deno.test({
   },
 });
 
-instanceFaults(fakeCuda, skip);
+for (const vendor of vendors) instanceFaults(vendor, skip);

@@ -6,6 +6,7 @@ import {
   buildKernels,
   differingFiles,
 } from "../kernels/build.ts";
+import { packArguments } from "../lib/kernel.ts";
 
 const SOURCE_DIR = fromFileUrl(new URL("../kernels/", import.meta.url));
 
@@ -103,6 +104,22 @@ Deno.test("differingFiles finds changed, missing and added files", async () => {
   }
 });
 
+Deno.test("kernels that take plain arguments get as many bytes as they expect", () => {
+  const word = { u64: 8 };
+  const blocks = {
+    mb_pattern_fill: packArguments([word, word, word]),
+    mb_pattern_verify: packArguments([word, word, word, word]),
+    mb_spin: packArguments([word]),
+    mb_empty: packArguments([word]),
+  };
+  assertEquals(
+    Object.fromEntries(
+      Object.entries(blocks).map(([name, { length }]) => [name, length]),
+    ),
+    { ...KERNELS.pattern, ...KERNELS.busy },
+  );
+});
+
 for (const [file, kernels] of Object.entries(KERNELS)) {
   Deno.test(`${file}.ptx is PTX 6.0 for sm_70 with its entries`, async () => {
     const ptx = await Deno.readTextFile(join(BUILD_DIR, `${file}.ptx`));
@@ -161,6 +178,11 @@ for (const [file, kernels] of Object.entries(KERNELS)) {
           values("kernarg_segment_size").map(Number),
           Object.values(kernels),
         );
+        // One argument, the block, and none that the driver would have to add.
+        const blocks = [...notes.matchAll(
+          /\.args:\s+- \.offset: +0\s+\.size: +(\d+)\s+\.value_kind: +by_value\s+\.group_segment/g,
+        )].map(([, bytes]) => Number(bytes));
+        assertEquals(blocks, Object.values(kernels));
         const none = Object.keys(kernels).map(() => "0");
         assertEquals(values("private_segment_fixed_size"), none);
         assertEquals(values("sgpr_spill_count"), none);

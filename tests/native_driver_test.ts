@@ -17,11 +17,19 @@ import {
   readBack,
   testBytes,
 } from "./contract/harness.ts";
-import { buildFakeCuda } from "./fake/build.ts";
+import { fakeVendors } from "./fake/vendors.ts";
 
 const MIB = 2 ** 20;
-const vendorLibrary = await buildFakeCuda();
-const kernels = Deno.readFileSync(buildHostKernels("busy"));
+const { vendors, skip } = await fakeVendors();
+/** Where each device takes its kernels from. */
+const images = new Map([
+  ["host", Deno.readFileSync(buildHostKernels("busy"))],
+  ...vendors.map(({ backend, kernelImage }) =>
+    [backend, kernelImage("busy")] as const
+  ),
+]);
+/** Kernels for a driver's device. */
+const kernelsFor = (driver: NativeDriver) => images.get(driver.info.backend)!;
 // The library stays open, which a test would be blamed for.
 openDriver({ device: "host" }).close();
 
@@ -30,16 +38,19 @@ function test(
   name: string,
   check: (driver: NativeDriver) => void | Promise<void>,
 ): void {
-  for (
-    const options of [{ device: "host" }, { device: "cuda:0", vendorLibrary }]
-  ) {
-    Deno.test(`native driver, ${options.device}: ${name}`, async () => {
-      const driver = openDriver(options);
-      try {
-        await check(driver);
-      } finally {
-        driver.close();
-      }
+  const devices = [{ device: "host" }, ...vendors.map(({ device }) => device)];
+  for (const options of devices) {
+    Deno.test({
+      name: `native driver, ${options.device}: ${name}`,
+      ignore: skip !== undefined,
+      async fn() {
+        const driver = openDriver(options);
+        try {
+          await check(driver);
+        } finally {
+          driver.close();
+        }
+      },
     });
   }
 }
@@ -53,7 +64,7 @@ function goodArguments(driver: NativeDriver) {
   const stream = driver.createStream();
   const event = driver.createEvent(true);
   driver.recordEvent(event, stream);
-  const module = driver.loadModule(kernels);
+  const module = driver.loadModule(kernelsFor(driver));
   const empty = driver.getFunction(module, "mb_empty");
   const args = argumentWords(0);
   const bytes = new Uint8Array(64);
@@ -100,13 +111,15 @@ function goodArguments(driver: NativeDriver) {
     allocPinned: [MIB],
     freePinned: [pinned],
     writePinned: [pinned, bytes],
+    wrapMemory: [address + 2 ** 46, 8],
+    unwrapMemory: [address + 2 ** 46],
     readPinned: [bytes, pinned],
     beginCapture: [stream],
     endCapture: [stream],
     isCapturing: [stream],
     launchGraph: [graph, stream],
     destroyGraph: [graph],
-    loadModule: [kernels],
+    loadModule: [kernelsFor(driver)],
     unloadModule: [module],
     getFunction: [module, "mb_empty"],
     launch: [empty, grid, args, stream],
@@ -211,7 +224,10 @@ test("calls of a closed driver throw, those on other threads too", async (driver
 });
 
 test("closing waits for calls on other threads", async (driver) => {
-  const spin = driver.getFunction(driver.loadModule(kernels), "mb_spin");
+  const spin = driver.getFunction(
+    driver.loadModule(kernelsFor(driver)),
+    "mb_spin",
+  );
   const args = argumentWords(30_000_000);
   const stream = driver.createStream();
   for (let round = 0; round < 3; round++) {
@@ -234,7 +250,10 @@ test("closing waits for calls on other threads", async (driver) => {
 });
 
 test("waiting on another thread leaves this one free", async (driver) => {
-  const spin = driver.getFunction(driver.loadModule(kernels), "mb_spin");
+  const spin = driver.getFunction(
+    driver.loadModule(kernelsFor(driver)),
+    "mb_spin",
+  );
   const [stream, event] = [driver.createStream(), driver.createEvent()];
   const args = argumentWords(60_000_000);
   driver.launch(spin, { grid: [1], block: [1] }, args, stream);
@@ -335,7 +354,10 @@ test("more plain memory than there is gives out-of-memory", (driver) => {
 test("timed loops give a sample for every round, and leave nothing", async (driver) => {
   const { granularity } = driver.info;
   const free = driver.memoryInfo().free;
-  const empty = driver.getFunction(driver.loadModule(kernels), "mb_empty");
+  const empty = driver.getFunction(
+    driver.loadModule(kernelsFor(driver)),
+    "mb_empty",
+  );
   const samples = [
     ...Object.values(driver.timePlain(MIB, 5)),
     ...Object.values(driver.timePool(MIB, 0, true, 5)),

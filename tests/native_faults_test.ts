@@ -4,34 +4,22 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { buildHostKernels } from "../ffi/build.ts";
-import { openDriver } from "../ffi/devices.ts";
 import { MoonBright } from "../ffi/moonbright.ts";
 import { MoonBrightError } from "../lib/errors.ts";
 import { PagedSpace } from "../lib/paging/paged_space.ts";
 import { assertSameBytes, testBytes } from "./contract/harness.ts";
-import { buildFakeCuda } from "./fake/build.ts";
-import { asCudaImage, FakeCuda } from "./fake/control.ts";
+import { type FakeVendor, fakeVendors } from "./fake/vendors.ts";
 import { UNMEASURED } from "./paging/paged_bench.ts";
 
-const CUDA_ERROR_OUT_OF_MEMORY = 2;
-const CUDA_ERROR_UNKNOWN = 999;
+/** The same of CUDA and HIP. */
+const OUT_OF_MEMORY = 2;
+const UNKNOWN = 999;
 const PAGE = 4096;
 
-const fakeCuda = await buildFakeCuda();
-// The shim stays open, which a test would be blamed for.
-openDriver({ device: "host" }).close();
-
-const image = (name: string) =>
-  asCudaImage(Deno.readFileSync(buildHostKernels(name)));
-const busy = image("busy");
-const paging = {
-  entries: image("paging_entries"),
-  copy: image("paging_copy"),
-};
+const { vendors, skip } = await fakeVendors();
 
 /** Parts of a program's work; each gives back what it made, whatever happens in it. */
-const WORK: Record<string, (mb: MoonBright) => void> = {
+const WORK: Record<string, (mb: MoonBright, vendor: FakeVendor) => void> = {
   "memory of every way": (mb) => {
     const { granularity } = mb.device;
     using _first = mb.alloc(4 * granularity);
@@ -70,8 +58,8 @@ const WORK: Record<string, (mb: MoonBright) => void> = {
     mb.driver.copy(block.address + 4096, block.address, 4096, 0);
     assertEquals(block.read(1)[0], 2);
   },
-  "kernels and graphs": (mb) => {
-    using module = mb.loadModule(busy);
+  "kernels and graphs": (mb, vendor) => {
+    using module = mb.loadModule(vendor.kernelImage("busy"));
     const spin = module.kernel("mb_spin");
     using stream = mb.createStream();
     using block = mb.alloc(1000, { stream });
@@ -86,7 +74,11 @@ const WORK: Record<string, (mb: MoonBright) => void> = {
     graph.launch();
     assert(block.read().every((byte) => byte === 7));
   },
-  "paged ranges": (mb) => {
+  "paged ranges": (mb, vendor) => {
+    const paging = {
+      entries: vendor.kernelImage("paging_entries"),
+      copy: vendor.kernelImage("paging_copy"),
+    };
     using space = new PagedSpace(mb, paging, {
       pages: 64,
       maxFrames: 32,
@@ -117,54 +109,67 @@ function firstOf(error: unknown): unknown {
   return error instanceof SuppressedError ? firstOf(error.suppressed) : error;
 }
 
-function open(): MoonBright {
+function open(vendor: FakeVendor): MoonBright {
+  const extentSize = 2 * 2 ** 20;
   return MoonBright.open({
-    device: "cuda:0",
-    vendorLibrary: fakeCuda,
+    ...vendor.device,
     costs: UNMEASURED,
-    growth: { extentSize: 2 * 2 ** 20, growthPriceNs: 1e12 },
+    growth: { least: extentSize, extentSize, growthPriceNs: 1e12 },
   });
 }
 
-for (const [name, work] of Object.entries(WORK)) {
-  for (const code of [CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN]) {
-    Deno.test(`fake cuda: ${name}: any call of the driver fails with ${code}`, () => {
-      using fake = new FakeCuda(fakeCuda);
-      fake.reset();
-      let calls = 0;
-      for (let fired = true; fired; calls++) {
-        fake.seed(calls);
-        using mb = open();
-        // Of a whole granule, so that what comes behind starts with an extent.
-        const kept = mb.alloc(mb.device.granularity);
-        kept.write(testBytes(100_000, 5));
-        fake.fail("*", calls + 1, code);
-        let failure: unknown;
-        try {
-          work(mb);
-        } catch (error) {
-          failure = firstOf(error);
-        }
-        fired = fake.armed() === 0;
-        fake.fail("*", 0, 0);
-        if (failure !== undefined) {
-          assert(fired, String(failure));
-          assert(failure instanceof MoonBrightError, String(failure));
-          assert(failure.message.startsWith("Cannot "), failure.message);
-          assertEquals(
-            failure.code,
-            code === CUDA_ERROR_OUT_OF_MEMORY ? "out-of-memory" : "driver",
-          );
-        }
-        mb.budget = Infinity;
-        mb.allocator.assertInvariants();
-        work(mb);
-        mb.allocator.assertInvariants();
-        assertSameBytes(kept.read(100_000), testBytes(100_000, 5));
-        mb.close();
-        assertEquals(fake.leftovers(), {}, `call ${calls + 1}`);
-      }
-      assert(calls > 5, "hardly any call was made");
-    });
+function failEveryCall(
+  vendor: FakeVendor,
+  work: (mb: MoonBright, vendor: FakeVendor) => void,
+  code: number,
+): void {
+  using fake = vendor.control();
+  fake.reset();
+  let calls = 0;
+  for (let fired = true; fired; calls++) {
+    fake.seed(calls);
+    using mb = open(vendor);
+    // Of a whole granule, so that what comes behind starts with an extent.
+    const kept = mb.alloc(mb.device.granularity);
+    kept.write(testBytes(100_000, 5));
+    fake.fail("*", calls + 1, code);
+    let failure: unknown;
+    try {
+      work(mb, vendor);
+    } catch (error) {
+      failure = firstOf(error);
+    }
+    fired = fake.armed() === 0;
+    fake.fail("*", 0, 0);
+    if (failure !== undefined) {
+      assert(fired, String(failure));
+      assert(failure instanceof MoonBrightError, String(failure));
+      assert(failure.message.startsWith("Cannot "), failure.message);
+      assertEquals(
+        failure.code,
+        code === OUT_OF_MEMORY ? "out-of-memory" : "driver",
+      );
+    }
+    mb.budget = Infinity;
+    mb.allocator.assertInvariants();
+    work(mb, vendor);
+    mb.allocator.assertInvariants();
+    assertSameBytes(kept.read(100_000), testBytes(100_000, 5));
+    mb.close();
+    assertEquals(fake.leftovers(), {}, `call ${calls + 1}`);
+  }
+  assert(calls > 5, "hardly any call was made");
+}
+
+for (const vendor of vendors) {
+  for (const [name, work] of Object.entries(WORK)) {
+    for (const code of [OUT_OF_MEMORY, UNKNOWN]) {
+      Deno.test({
+        name:
+          `fake ${vendor.backend}: ${name}: any call of the driver fails with ${code}`,
+        ignore: skip !== undefined,
+        fn: () => failEveryCall(vendor, work, code),
+      });
+    }
   }
 }

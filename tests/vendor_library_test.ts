@@ -13,6 +13,7 @@ import { MoonBright } from "../ffi/moonbright.ts";
 import { MoonBrightError } from "../lib/errors.ts";
 import { assertFailsWith } from "./contract/instance_harness.ts";
 import { buildFakeCuda } from "./fake/build.ts";
+import { libraryWithout } from "./fake/without.ts";
 
 const api = Deno.readTextFileSync(
   fromFileUrl(new URL("../native/cuda_api.h", import.meta.url)),
@@ -46,22 +47,8 @@ async function inTempDir(body: (dir: string) => void | Promise<void>) {
 let copies = 0;
 
 /** A copy of the fake driver in which the functions named go by other names. */
-function driverWithout(dir: string, ...names: string[]): string {
-  const bytes = Deno.readFileSync(fakeCuda);
-  for (const name of names) {
-    const text = new TextEncoder().encode(`\0${name}\0`);
-    let found = 0;
-    for (let at = 0; at <= bytes.length - text.length; at++) {
-      if (text.some((byte, offset) => bytes[at + offset] !== byte)) continue;
-      bytes[at + 1] = "x".charCodeAt(0);
-      found++;
-    }
-    assertGreater(found, 0, name);
-  }
-  const path = join(dir, `without-${copies++}.so`);
-  Deno.writeFileSync(path, bytes);
-  return path;
-}
+const driverWithout = (dir: string, ...names: string[]) =>
+  libraryWithout(dir, fakeCuda, ...names);
 
 /** The fake driver with some functions replaced. */
 async function driverWith(dir: string, source: string): Promise<string> {

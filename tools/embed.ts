@@ -1,6 +1,6 @@
 /**
- * Writes TypeScript modules that hold the text of other files: sources of the shim and of
- * the kernels, PTX, and what runs in the page of a report.
+ * Writes TypeScript modules that hold other files: sources of the shim and of the kernels,
+ * PTX, AMD code objects, and what runs in the page of a report.
  *
  *     deno task embed            after changing one of those files
  *
@@ -25,6 +25,8 @@ export interface Embedding {
   files: RegExp;
   /** Makes the name that a text goes by; the file's own if left out. */
   key?: (file: string) => string;
+  /** Whether they are no texts: they are held in base64. */
+  binary?: boolean;
 }
 
 /** All modules that are written. */
@@ -49,6 +51,14 @@ export const EMBEDDINGS: readonly Embedding[] = [
     key: (file) => file.replace(/\.ptx$/, ""),
   },
   {
+    module: "ffi/embedded/code_objects.ts",
+    name: "CODE_OBJECTS",
+    folder: "kernels/build/",
+    files: /\.hsaco$/,
+    key: (file) => file.replace(/\.hsaco$/, ""),
+    binary: true,
+  },
+  {
     module: "lib/replay/report/embedded/page.ts",
     name: "PAGE",
     folder: "lib/replay/report/page/",
@@ -57,18 +67,25 @@ export const EMBEDDINGS: readonly Embedding[] = [
 ];
 
 /** The text of a module. */
-export function embed({ name, folder, files, key }: Embedding): string {
+export function embed(
+  { name, folder, files, key, binary = false }: Embedding,
+): string {
   const found = [...Deno.readDirSync(new URL(folder, ROOT))]
     .map((entry) => entry.name)
     .filter((file) => files.test(file))
     .sort();
   const members = found.map((file) => {
-    const text = Deno.readTextFileSync(new URL(folder + file, ROOT));
-    return `  ${JSON.stringify(key?.(file) ?? file)}: ${literal(text)},\n`;
+    const path = new URL(folder + file, ROOT);
+    const value = binary
+      ? JSON.stringify(Deno.readFileSync(path).toBase64())
+      : literal(Deno.readTextFileSync(path));
+    return `  ${JSON.stringify(key?.(file) ?? file)}: ${value},\n`;
   });
   return `// Written by "deno task embed" from ${folder}: change the files there, not this one.
 
-/** Texts of files of \`${folder}\`, by name. */
+/** ${binary ? "Files" : "Texts of files"} of \`${folder}\`${
+    binary ? " in base64" : ""
+  }, by name. */
 export const ${name} = {
 ${members.join("")}};
 `;

@@ -66,6 +66,20 @@ Allocation *allocations_remove(Allocations *allocations, AllocationKind kind, ui
   return found;
 }
 
+bool allocations_overlap(const Allocations *allocations, uint64_t address, uint64_t size) {
+  const Allocation *node = allocations->root, *last = NULL;
+  while (node) {
+    if (node->address < address + size) {
+      last = node;
+      node = node->higher;
+    } else {
+      node = node->lower;
+    }
+  }
+  /* They are apart, so of those that begin below the range's end the last ends last. */
+  return last && last->address + last->size > address;
+}
+
 Allocation *allocations_find(const Allocations *allocations, uint64_t address, uint64_t size) {
   Allocation *node = allocations->root, *below = NULL;
   while (node) {
@@ -86,12 +100,15 @@ Allocation *allocations_find(const Allocations *allocations, uint64_t address, u
 #ifndef MOONBRIGHT_ALLOCATIONS_H
 #define MOONBRIGHT_ALLOCATIONS_H
 
+#include <stdbool.h>
+
 #include "error.h"
 
 typedef enum AllocationKind {
   ALLOCATION_PLAIN,
   ALLOCATION_POOL,
-  ALLOCATION_PINNED, /* of the host, used by the device too */
+  ALLOCATION_PINNED,  /* of the host, used by the device too */
+  ALLOCATION_WRAPPED, /* somebody else's, never freed here */
 } AllocationKind;
 
 typedef struct Allocation {
@@ -109,6 +126,8 @@ typedef struct Allocations {
 void allocations_insert(Allocations *allocations, Allocation *allocation);
 /* Null unless an allocation of that kind begins at the address. */
 Allocation *allocations_remove(Allocations *allocations, AllocationKind kind, uint64_t address);
+/* Whether any allocation has a byte of the range, which is not empty. */
+bool allocations_overlap(const Allocations *allocations, uint64_t address, uint64_t size);
 /* The allocation that holds the whole range, or null. */
 Allocation *allocations_find(const Allocations *allocations, uint64_t address, uint64_t size);
 
@@ -131,10 +150,12 @@ Allocation *allocations_find(const Allocations *allocations, uint64_t address, u
 typedef struct MbDescription {
   double properties[MB_PROP_COUNT];
   char name[256], architecture[64];
+  char limits[512]; /* why memory can't be mapped at chosen addresses, if it can't */
 } MbDescription;
 
 typedef struct MbBackend {
   const char *name;
+  bool single_mappings; /* set_access and unmap take one mapping, not a range of them */
 
   /* library: path or name, null for the usual places. */
   int32_t (*count)(const char *library, uint32_t *count);
@@ -146,7 +167,6 @@ typedef struct MbBackend {
   /* Makes the device's context current in the calling thread. */
   int32_t (*enter)(void *self);
   int32_t (*memory_info)(void *self, uint64_t *free_bytes, uint64_t *total_bytes);
-  int32_t (*synchronize)(void *self);
 
   int32_t (*reserve)(void *self, uint64_t size, uint64_t *address);
   int32_t (*unreserve)(void *self, uint64_t address, uint64_t size);
@@ -155,6 +175,9 @@ typedef struct MbBackend {
   /* Maps one whole extent, without access. */
   int32_t (*map)(void *self, uint64_t address, uint64_t size, uint64_t handle);
   int32_t (*set_access)(void *self, uint64_t address, uint64_t size, int32_t access);
+  /* After new mappings have their access: returns when the device sees them. Null if it does
+   * at once. */
+  void (*settle)(void *self);
   int32_t (*unmap)(void *self, uint64_t address, uint64_t size);
 
   void *(*default_stream)(void *self);
@@ -210,6 +233,7 @@ typedef struct MbBackend {
 
 extern const MbBackend host_backend;
 extern const MbBackend cuda_backend;
+extern const MbBackend hip_backend;
 
 /* The backend of an MbBackendId. */
 int32_t backend_find(int32_t id, const MbBackend **backend);
@@ -242,7 +266,8 @@ int32_t backend_find(int32_t id, const MbBackend **backend) {
       *backend = &cuda_backend;
       return MB_OK;
     case MB_BACKEND_HIP:
-      return error_set(MB_UNSUPPORTED, 0, "this version has no hip backend");
+      *backend = &hip_backend;
+      return MB_OK;
     default:
       return error_set(MB_BAD_ARGUMENT, 0, "backend must be from 0 to 2, got %" PRId32, id);
   }
@@ -271,7 +296,7 @@ int32_t mb_device_count(int32_t backend, const uint8_t *library, uint32_t librar
 int32_t mb_device_properties(int32_t backend, const uint8_t *library, uint32_t library_length,
                              uint32_t ordinal, double *properties, uint8_t *name,
                              uint32_t name_capacity) {
-  char copy[BACKEND_LIBRARY_CAPACITY], text[512];
+  char copy[BACKEND_LIBRARY_CAPACITY], text[1024];
   const char *path;
   const MbBackend *found;
   MbDescription description = {0};
@@ -283,7 +308,8 @@ int32_t mb_device_properties(int32_t backend, const uint8_t *library, uint32_t l
   if (status == MB_OK) status = found->describe(path, ordinal, &description);
   if (status != MB_OK) return status;
   memcpy(properties, description.properties, sizeof description.properties);
-  snprintf(text, sizeof text, "%s\\n%s", description.name, description.architecture);
+  snprintf(text, sizeof text, "%s\\n%s\\n%s", description.name, description.architecture,
+           description.limits);
   uint32_t length = error_cut(text, (uint32_t)strlen(text), name_capacity - 1);
   memcpy(name, text, length);
   name[length] = 0;
@@ -885,7 +911,6 @@ const MbBackend cuda_backend = {
     .close = close_device,
     .enter = enter,
     .memory_info = cuda_memory_info,
-    .synchronize = cuda_synchronize,
     .reserve = cuda_reserve,
     .unreserve = cuda_unreserve,
     .extent_create = cuda_extent_create,
@@ -971,7 +996,6 @@ int32_t cuda_pool_alloc(void *self, uint64_t size, void *stream, uint64_t *addre
 int32_t cuda_pool_free(void *self, uint64_t address, uint64_t size, void *stream);
 int32_t cuda_pool_trim(void *self);
 
-int32_t cuda_synchronize(void *self);
 void *cuda_default_stream(void *self);
 int32_t cuda_stream_create(void *self, void **stream);
 int32_t cuda_stream_destroy(void *self, void *stream);
@@ -1205,7 +1229,6 @@ _Static_assert(sizeof(CuPoolProperties) == 88, "the driver's layout");
     (CuContext *context, CuDevice device))                                                     \\
   X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (CuDevice device))              \\
   X(cuCtxSetCurrent, "cuCtxSetCurrent", (CuContext context))                                   \\
-  X(cuCtxSynchronize, "cuCtxSynchronize", (void))                                              \\
   X(cuMemGetInfo, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total_bytes))                \\
   X(cuMemAlloc, "cuMemAlloc_v2", (CuPointer *address, size_t bytes))                           \\
   X(cuMemFree, "cuMemFree_v2", (CuPointer address))                                            \\
@@ -1585,119 +1608,52 @@ int32_t cuda_launch(void *self, void *function, const MbGeometry *geometry, void
                      grid[0], grid[1], grid[2], block[0], block[1], block[2]);
 }
 `,
-  "cuda_library.c": `#include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
+  "cuda_library.c": `#include "cuda.h"
+#include "vendor_library.h"
 
-#include "cuda.h"
-
-/* Loaded libraries are kept for good: drivers don't take being unloaded well. */
-typedef struct LoadedLibrary {
-  CudaApi api;
-  struct LoadedLibrary *next;
-  char path[];
-} LoadedLibrary;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static LoadedLibrary *loaded;
-
-typedef struct Symbol {
-  size_t offset; /* of its pointer in CudaApi */
-  const char *name;
-} Symbol;
+#define COUNT(symbols) (sizeof(symbols) / sizeof *(symbols))
 
 #define CUDA_SYMBOL(member, name, parameters) {offsetof(CudaApi, member), name},
-static const Symbol symbols[] = {CUDA_SYMBOLS(CUDA_SYMBOL)};
-static const Symbol pool_symbols[] = {CUDA_POOL_SYMBOLS(CUDA_SYMBOL)};
-static const Symbol graph_symbols[] = {CUDA_GRAPH_SYMBOLS(CUDA_SYMBOL)};
-static const Symbol instantiate_symbols[] = {CUDA_INSTANTIATE_SYMBOLS(CUDA_SYMBOL)};
+static const VendorSymbol symbols[] = {CUDA_SYMBOLS(CUDA_SYMBOL)};
+static const VendorSymbol pool_symbols[] = {CUDA_POOL_SYMBOLS(CUDA_SYMBOL)};
+static const VendorSymbol graph_symbols[] = {CUDA_GRAPH_SYMBOLS(CUDA_SYMBOL)};
+static const VendorSymbol instantiate_symbols[] = {CUDA_INSTANTIATE_SYMBOLS(CUDA_SYMBOL)};
 #undef CUDA_SYMBOL
 
-/* The first symbol that the library lacks, null if it has them all. */
-static const char *find_symbols(void *library, const Symbol *wanted, size_t count, CudaApi *api) {
-  for (size_t i = 0; i < count; i++) {
-    void *symbol = dlsym(library, wanted[i].name);
-    if (!symbol) return wanted[i].name;
-    memcpy((char *)api + wanted[i].offset, &symbol, sizeof symbol);
-  }
-  return NULL;
-}
-
-static int32_t open_library(const char *path, void **library) {
-  char first[512];
-  if (path) {
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (*library) return MB_OK;
-    return error_set(MB_NO_LIBRARY, 0, "dlopen of \\"%s\\" as NVIDIA's driver library: %s", path,
-                     dlerror());
-  }
-  *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (*library) return MB_OK;
-  first[0] = 0;
-  strncat(first, dlerror(), sizeof first - 1);
-  *library = dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
-  if (*library) return MB_OK;
-  return error_set(MB_NO_LIBRARY, 0,
-                   "no NVIDIA driver found: libcuda.so.1 (%s), libcuda.so (%s): install the "
-                   "driver or give the library's path",
-                   first, dlerror());
-}
-
-static int32_t load(const char *path, LoadedLibrary *entry) {
-  CudaApi *api = &entry->api;
-  void *library;
-  const char *missing;
-  int32_t status = open_library(path, &library);
-  if (status != MB_OK) return status;
-  missing = find_symbols(library, symbols, sizeof symbols / sizeof *symbols, api);
+static int32_t fill(void *library, const char *name, void *table) {
+  CudaApi *api = table;
+  const char *missing = vendor_symbols(library, symbols, COUNT(symbols), api);
   if (missing) {
-    dlclose(library);
     return error_set(MB_NO_LIBRARY, 0,
                      "%s lacks the symbol %s: the NVIDIA driver is too old, install a newer one",
-                     path ? path : "libcuda.so.1", missing);
+                     name, missing);
   }
-  api->has_pools = !find_symbols(library, pool_symbols,
-                                 sizeof pool_symbols / sizeof *pool_symbols, api);
-  find_symbols(library, instantiate_symbols, 1, api);
-  find_symbols(library, instantiate_symbols + 1, 1, api);
+  api->has_pools = !vendor_symbols(library, pool_symbols, COUNT(pool_symbols), api);
+  vendor_symbols(library, instantiate_symbols, 1, api);
+  vendor_symbols(library, instantiate_symbols + 1, 1, api);
   api->has_graphs = (api->cuGraphInstantiateWithFlags || api->cuGraphInstantiate) &&
-                    !find_symbols(library, graph_symbols,
-                                  sizeof graph_symbols / sizeof *graph_symbols, api);
-  api->initialized = api->cuInit(0);
+                    !vendor_symbols(library, graph_symbols, COUNT(graph_symbols), api);
   return MB_OK;
 }
 
-/* With the lock. */
-static int32_t find_or_load(const char *path, const CudaApi **api) {
-  const char *key = path ? path : "";
-  size_t length = strlen(key) + 1;
-  LoadedLibrary *entry = loaded;
-  int32_t status;
-  while (entry && strcmp(entry->path, key) != 0) entry = entry->next;
-  if (!entry) {
-    entry = calloc(1, sizeof *entry + length);
-    if (!entry) return error_set(MB_OUT_OF_MEMORY, 0, "no host memory to load a library");
-    memcpy(entry->path, key, length);
-    status = load(path, entry);
-    if (status != MB_OK) {
-      free(entry);
-      return status;
-    }
-    entry->next = loaded;
-    loaded = entry;
-  } else if (entry->api.initialized != CU_SUCCESS) {
-    /* What was lacking at the last try, such as a device file, may have come. */
-    entry->api.initialized = entry->api.cuInit(0);
-  }
-  *api = &entry->api;
-  return MB_OK;
+static bool start(void *table) {
+  CudaApi *api = table;
+  api->initialized = api->cuInit(0);
+  return api->initialized == CU_SUCCESS;
 }
+
+static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
+static VendorLibrary nvidia = {.driver = "NVIDIA driver",
+                               .names = names,
+                               .api_bytes = sizeof(CudaApi),
+                               .fill = fill,
+                               .start = start,
+                               .lock = PTHREAD_MUTEX_INITIALIZER};
 
 int32_t cuda_load(const char *library, const CudaApi **api) {
-  int32_t status;
-  pthread_mutex_lock(&lock);
-  status = find_or_load(library, api);
-  pthread_mutex_unlock(&lock);
+  const void *table = NULL;
+  int32_t status = vendor_library_load(&nvidia, library, &table);
+  *api = table;
   return status;
 }
 `,
@@ -1808,11 +1764,6 @@ int32_t cuda_pinned_free(void *self, uint64_t address, uint64_t size) {
   "cuda_streams.c": `#include "cuda.h"
 
 static const CudaApi *api_of(const void *self) { return ((const CudaDevice *)self)->api; }
-
-int32_t cuda_synchronize(void *self) {
-  const CudaApi *api = api_of(self);
-  return cuda_check(api, api->cuCtxSynchronize(), "cuCtxSynchronize");
-}
 
 void *cuda_default_stream(void *self) {
   (void)self;
@@ -2131,6 +2082,10 @@ int32_t device_enter(uint32_t id, MbDevice **device);
 /* Returns the status; MB_LOST makes the device lost. */
 int32_t device_leave(MbDevice *device, int32_t status);
 
+/* Waits for all streams of the device; captures_hold_off comes before. Not for the whole of a
+ * GPU's context: that would spoil what other devices of the same GPU capture, and fail. */
+int32_t streams_synchronize(MbDevice *device);
+
 /* As device_enter, for a device that can map memory, with vmm_lock taken. */
 int32_t device_enter_vmm(uint32_t id, MbDevice **device);
 int32_t device_leave_vmm(MbDevice *device, int32_t status);
@@ -2297,6 +2252,8 @@ static void free_allocation(MbDevice *device, const Allocation *allocation) {
     case ALLOCATION_PINNED:
       backend->pinned_free(device->self, allocation->address, allocation->size);
       break;
+    case ALLOCATION_WRAPPED:
+      break;
   }
 }
 
@@ -2316,7 +2273,7 @@ static void release_all(MbDevice *device) {
   MbObject object;
   backend->enter(device->self);
   captures_abandon_all(device);
-  backend->synchronize(device->self);
+  streams_synchronize(device);
   while (object_remove_any(device, OBJECT_GRAPH, &object)) {
     backend->graph_destroy(device->self, object.handle);
     held_modules_release(device, &object.held);
@@ -2377,7 +2334,7 @@ int32_t mb_synchronize(uint32_t device) {
   if (status != MB_OK) return status;
   status = captures_hold_off(d, "synchronizing");
   if (status != MB_OK) return device_leave(d, status);
-  status = d->backend->synchronize(d->self);
+  status = streams_synchronize(d);
   captures_let(d);
   return device_leave(d, status);
 }
@@ -3034,6 +2991,1520 @@ int32_t mb_graph_destroy(uint32_t device, uint32_t graph) {
   return device_leave(d, status);
 }
 `,
+  "hip.c": `#define _GNU_SOURCE
+#include "hip.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Why the runtime sees no device, as far as the system tells, and what to do. */
+static const char *advice(void) {
+  static const char kernel_driver[] = "/dev/kfd";
+  if (access(kernel_driver, F_OK) != 0) {
+    return "there is no /dev/kfd: load the amdgpu kernel driver, or use a machine with an AMD "
+           "GPU that ROCm supports";
+  }
+  if (access(kernel_driver, R_OK | W_OK) != 0) {
+    return "/dev/kfd may not be opened: add the user to the groups \\"render\\" and \\"video\\"";
+  }
+  return "look whether ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES hides it, and whether "
+         "rocminfo shows it";
+}
+
+static bool means_no_device(HipResult result) {
+  /* hipInit gives the second where hipGetDeviceCount gives the first. */
+  return result == HIP_RESULT_NO_DEVICE || result == HIP_RESULT_INVALID_DEVICE;
+}
+
+static int32_t load_initialized(const char *library, const HipApi **api) {
+  int32_t status = hip_load(library, api);
+  if (status != MB_OK) return status;
+  status = hip_check(*api, (*api)->initialized, "hipInit");
+  if (means_no_device((*api)->initialized)) {
+    return error_set(MB_NO_DEVICE, (*api)->initialized, "no AMD device: %s: %s",
+                     error_last_text(), advice());
+  }
+  return status;
+}
+
+static int32_t count(const char *library, uint32_t *devices) {
+  const HipApi *api;
+  int found = 0;
+  HipResult result;
+  int32_t status = load_initialized(library, &api);
+  if (status != MB_OK) return status;
+  result = api->hipGetDeviceCount(&found);
+  if (means_no_device(result)) {
+    return error_set(MB_NO_DEVICE, result, "no AMD device: %s", advice());
+  }
+  *devices = (uint32_t)found;
+  return hip_check(api, result, "hipGetDeviceCount");
+}
+
+/* Finds the device and makes it the calling thread's. */
+static int32_t select_device(const HipApi *api, uint32_t ordinal, HipDeviceId *device) {
+  HipResult result = HIP_RESULT_INVALID_DEVICE;
+  int32_t status;
+  if (ordinal <= INT_MAX) result = api->hipDeviceGet(device, (int)ordinal);
+  status = hip_check(api, result, "hipDeviceGet of device %" PRIu32, ordinal);
+  if (status != MB_OK) return status;
+  return hip_check(api, api->hipSetDevice(*device), "hipSetDevice of %d", *device);
+}
+
+static int32_t get_attribute(const HipApi *api, HipDeviceId device, int attribute, int *value) {
+  HipResult result = api->hipDeviceGetAttribute(value, attribute, device);
+  return hip_check(api, result, "hipDeviceGetAttribute %d", attribute);
+}
+
+/* Such as gfx90a; the driver appends features, such as ":sramecc+:xnack-". */
+static int32_t get_architecture(const HipApi *api, HipDeviceId device, char *architecture,
+                                size_t capacity) {
+  _Alignas(16) char properties[HIP_PROPERTIES_ROOM] = {0};
+  const bool is_r0600 = api->hipGetDevicePropertiesR0600 != NULL;
+  const char *full =
+      properties + (is_r0600 ? HIP_R0600_ARCHITECTURE_AT : HIP_R0000_ARCHITECTURE_AT);
+  HipResult result = is_r0600 ? api->hipGetDevicePropertiesR0600(properties, device)
+                              : api->hipGetDeviceProperties(properties, device);
+  size_t length = strnlen(full, HIP_ARCHITECTURE_BYTES);
+  const char *features = memchr(full, ':', length);
+  if (features) length = (size_t)(features - full);
+  snprintf(architecture, capacity, "%.*s", (int)length, full);
+  return hip_check(api, result, "hipGetDeviceProperties");
+}
+
+static int32_t describe_memory(const HipApi *api, HipDeviceId device,
+                               MbDescription *description) {
+  double *properties = description->properties;
+  uint64_t granularity = 0;
+  size_t total = 0;
+  int32_t status = hip_check(api, api->hipDeviceTotalMem(&total, device), "hipDeviceTotalMem");
+  if (status == MB_OK) {
+    status = hip_find_granularity(api, device, &granularity, description->limits,
+                                  sizeof description->limits);
+  }
+  properties[MB_PROP_TOTAL_MEMORY] = (double)total;
+  properties[MB_PROP_GRANULARITY] = (double)granularity;
+  properties[MB_PROP_GRANULARITY_ADVISED] = (double)granularity;
+  properties[MB_PROP_VMM] = granularity != 0;
+  properties[MB_PROP_EXTENT_LIMIT] = hip_most_handles();
+  return status;
+}
+
+static int32_t describe(const char *library, uint32_t ordinal, MbDescription *description) {
+  double *properties = description->properties;
+  const HipApi *api;
+  HipDeviceId device = 0;
+  int processors = 0, integrated = 0, pools = 0, version = 0;
+  int32_t status = load_initialized(library, &api);
+  if (status == MB_OK) status = select_device(api, ordinal, &device);
+  if (status == MB_OK) {
+    status = hip_check(
+        api, api->hipDeviceGetName(description->name, (int)sizeof description->name, device),
+        "hipDeviceGetName");
+  }
+  if (status == MB_OK) {
+    status = get_architecture(api, device, description->architecture,
+                              sizeof description->architecture);
+  }
+  if (status == MB_OK) status = describe_memory(api, device, description);
+  if (status == MB_OK) {
+    status = get_attribute(api, device, HIP_ATTRIBUTE_MULTIPROCESSORS, &processors);
+  }
+  if (status == MB_OK) {
+    status = get_attribute(api, device, HIP_ATTRIBUTE_INTEGRATED, &integrated);
+  }
+  if (status != MB_OK) return status;
+  description->name[sizeof description->name - 1] = 0;
+  properties[MB_PROP_PROCESSORS] = processors;
+  properties[MB_PROP_INTEGRATED] = integrated;
+  /* Versions from before pools don't know the attribute. */
+  properties[MB_PROP_POOLS] =
+      api->has_pools &&
+      api->hipDeviceGetAttribute(&pools, HIP_ATTRIBUTE_POOLS, device) == HIP_RESULT_SUCCESS &&
+      pools;
+  if (api->hipRuntimeGetVersion(&version) == HIP_RESULT_SUCCESS) {
+    properties[MB_PROP_DRIVER_VERSION] = version;
+  }
+  return MB_OK;
+}
+
+/* On RDNA 4 a map may return up to 2 ms before the device sees the mapping
+ * (ROCm/rocm-systems#11693). */
+static uint32_t settle_ms_of(const char *architecture) {
+  static const struct {
+    const char *prefix;
+    uint32_t ms;
+  } late[] = {{"gfx12", 2}};
+  for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
+    if (strncmp(architecture, late[i].prefix, strlen(late[i].prefix)) == 0) return late[i].ms;
+  }
+  return 0;
+}
+
+static int32_t find_out(HipDevice *device) {
+  char architecture[HIP_ARCHITECTURE_BYTES], why[512];
+  int32_t status =
+      get_architecture(device->api, device->device, architecture, sizeof architecture);
+  if (status != MB_OK) return status;
+  device->settle_ms = settle_ms_of(architecture);
+  device->most_handles = hip_most_handles();
+  return hip_find_granularity(device->api, device->device, &device->granularity, why,
+                              sizeof why);
+}
+
+static int32_t open_device(const char *library, uint32_t ordinal, void **self,
+                           uint64_t *granularity) {
+  HipDevice *device = calloc(1, sizeof *device);
+  int32_t status;
+  if (!device) return error_set(MB_OUT_OF_MEMORY, 0, "no host memory for a device");
+  status = load_initialized(library, &device->api);
+  if (status == MB_OK) status = select_device(device->api, ordinal, &device->device);
+  if (status == MB_OK) status = find_out(device);
+  if (status != MB_OK) {
+    free(device);
+    return status;
+  }
+  pthread_mutex_init(&device->pool_lock, NULL);
+  *granularity = device->granularity;
+  *self = device;
+  return MB_OK;
+}
+
+static void close_device(void *self) {
+  HipDevice *device = self;
+  if (device->pool) device->api->hipMemPoolDestroy(device->pool);
+  while (device->shifted) {
+    HipShifted *shifted = device->shifted;
+    device->shifted = shifted->next;
+    free(shifted);
+  }
+  pthread_mutex_destroy(&device->pool_lock);
+  free(device);
+}
+
+/* Always, whatever this thread set before: other libraries change the device too. */
+static int32_t enter(void *self) {
+  const HipDevice *device = self;
+  return hip_check(device->api, device->api->hipSetDevice(device->device), "hipSetDevice");
+}
+
+const MbBackend hip_backend = {
+    .name = "hip",
+    .single_mappings = true,
+    .count = count,
+    .describe = describe,
+    .open = open_device,
+    .close = close_device,
+    .enter = enter,
+    .memory_info = hip_memory_info,
+    .reserve = hip_reserve,
+    .unreserve = hip_unreserve,
+    .extent_create = hip_extent_create,
+    .extent_release = hip_extent_release,
+    .map = hip_map,
+    .set_access = hip_set_access,
+    .settle = hip_settle,
+    .unmap = hip_unmap,
+    .default_stream = hip_default_stream,
+    .stream_create = hip_stream_create,
+    .stream_destroy = hip_stream_destroy,
+    .stream_synchronize = hip_stream_synchronize,
+    .stream_handle = hip_stream_handle,
+    .stream_wait = hip_stream_wait,
+    .event_create = hip_event_create,
+    .event_destroy = hip_event_destroy,
+    .event_record = hip_event_record,
+    .event_query = hip_event_query,
+    .event_synchronize = hip_event_synchronize,
+    .event_elapsed = hip_event_elapsed,
+    .staging_alloc = hip_staging_alloc,
+    .staging_free = hip_staging_free,
+    .fill = hip_fill,
+    .copy_in = hip_copy_in,
+    .copy_out = hip_copy_out,
+    .copy = hip_copy,
+    .pinned_alloc = hip_pinned_alloc,
+    .pinned_free = hip_pinned_free,
+    .capture_begin = hip_capture_begin,
+    .capture_status = hip_capture_status,
+    .capture_end = hip_capture_end,
+    .graph_launch = hip_graph_launch,
+    .graph_destroy = hip_graph_destroy,
+    .module_load = hip_module_load,
+    .module_unload = hip_module_unload,
+    .function = hip_function,
+    .launch = hip_launch,
+    .plain_alloc = hip_plain_alloc,
+    .plain_free = hip_plain_free,
+    .pool_alloc = hip_pool_alloc,
+    .pool_free = hip_pool_free,
+    .pool_trim = hip_pool_trim,
+};
+`,
+  "hip.h": `/* The hip backend's device.
+ *
+ * HIP has no contexts to hold: a thread names the device it means. What its virtual memory
+ * calls want beyond CUDA's, by version, is said where it is done: hip_vmm.c and
+ * hip_memory.c. Written from the vendor's headers and source; not yet run on AMD hardware. */
+#ifndef MOONBRIGHT_HIP_H
+#define MOONBRIGHT_HIP_H
+
+#include <pthread.h>
+
+#include "backend.h"
+#include "hip_api.h"
+
+/* A reservation whose first usable address is not the driver's. */
+typedef struct HipShifted {
+  struct HipShifted *next;
+  uint64_t address, driver_address, driver_size;
+} HipShifted;
+
+typedef struct HipDevice {
+  const HipApi *api;
+  HipDeviceId device;
+  uint64_t granularity;  /* 0 if memory can't be mapped at chosen addresses */
+  uint32_t most_handles; /* of extents in this process, 0 for no limit */
+  uint32_t settle_ms;    /* how long a new mapping takes to be seen by the device */
+  HipShifted *shifted;
+  pthread_mutex_t pool_lock;
+  HipPool pool; /* null until first used */
+} HipDevice;
+
+/* Loads the library once per path and keeps it; null for the usual names. */
+int32_t hip_load(const char *library, const HipApi **api);
+
+/* The status of a result. Failures are noted in the driver's words, after a format that
+ * names the call: "call: NAME (code): description", without the last if there is none. */
+int32_t hip_check(const HipApi *api, HipResult result, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Whether the device can map memory at chosen addresses, found out by doing so. The device
+ * must be current. granularity: 0 if it can't; then why says why not. */
+int32_t hip_find_granularity(const HipApi *api, HipDeviceId device, uint64_t *granularity,
+                             char *why, size_t why_bytes);
+
+/* Most extents that the process may hold, 0 for no limit: a handle may take a descriptor. */
+uint32_t hip_most_handles(void);
+/* Counts one more, unless there are that many. */
+bool hip_handle_take(uint32_t most);
+void hip_handle_give(void);
+/* Whether the process can open no file any more. */
+bool hip_descriptors_used_up(void);
+
+/* What all extents of a device are made with. */
+HipAllocationProperties hip_extent_properties(HipDeviceId device);
+
+int32_t hip_memory_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes);
+int32_t hip_reserve(void *self, uint64_t size, uint64_t *address);
+int32_t hip_unreserve(void *self, uint64_t address, uint64_t size);
+int32_t hip_extent_create(void *self, uint64_t size, uint64_t *handle);
+int32_t hip_extent_release(void *self, uint64_t handle, uint64_t size);
+int32_t hip_map(void *self, uint64_t address, uint64_t size, uint64_t handle);
+int32_t hip_set_access(void *self, uint64_t address, uint64_t size, int32_t access);
+int32_t hip_unmap(void *self, uint64_t address, uint64_t size);
+void hip_settle(void *self);
+
+int32_t hip_plain_alloc(void *self, uint64_t size, uint64_t *address);
+int32_t hip_plain_free(void *self, uint64_t address, uint64_t size);
+int32_t hip_pool_alloc(void *self, uint64_t size, void *stream, uint64_t *address);
+int32_t hip_pool_free(void *self, uint64_t address, uint64_t size, void *stream);
+int32_t hip_pool_trim(void *self);
+
+void *hip_default_stream(void *self);
+int32_t hip_stream_create(void *self, void **stream);
+int32_t hip_stream_destroy(void *self, void *stream);
+int32_t hip_stream_synchronize(void *self, void *stream);
+uint64_t hip_stream_handle(void *self, void *stream);
+int32_t hip_stream_wait(void *self, void *stream, void *event);
+int32_t hip_event_create(void *self, int32_t timing, void **event);
+int32_t hip_event_destroy(void *self, void *event);
+int32_t hip_event_record(void *self, void *event, void *stream);
+int32_t hip_event_query(void *self, void *event);
+int32_t hip_event_synchronize(void *self, void *event);
+int32_t hip_event_elapsed(void *self, void *start, void *end, double *milliseconds);
+
+int32_t hip_staging_alloc(void *self, size_t size, uint8_t **memory);
+int32_t hip_staging_free(void *self, uint8_t *memory);
+int32_t hip_fill(void *self, uint64_t address, uint32_t value, uint32_t width, uint64_t count,
+                 void *stream);
+int32_t hip_copy_in(void *self, uint64_t destination, const uint8_t *staged, size_t bytes,
+                    void *stream);
+int32_t hip_copy_out(void *self, uint8_t *staged, uint64_t source, size_t bytes, void *stream);
+int32_t hip_copy(void *self, uint64_t destination, uint64_t source, uint64_t bytes,
+                 void *stream);
+
+int32_t hip_pinned_alloc(void *self, uint64_t size, uint64_t *address);
+int32_t hip_pinned_free(void *self, uint64_t address, uint64_t size);
+
+int32_t hip_capture_begin(void *self, void *stream);
+int32_t hip_capture_status(void *self, void *stream, bool *capturing);
+int32_t hip_capture_end(void *self, void *stream, void **graph);
+int32_t hip_graph_launch(void *self, void *graph, void *stream);
+int32_t hip_graph_destroy(void *self, void *graph);
+
+int32_t hip_module_load(void *self, const uint8_t *image, size_t bytes, void **module);
+int32_t hip_module_unload(void *self, void *module);
+int32_t hip_function(void *self, void *module, const char *name, void **function);
+int32_t hip_launch(void *self, void *function, const MbGeometry *geometry, void *stream,
+                   const uint8_t *args, size_t args_bytes);
+
+#endif
+`,
+  "hip_allocators.c": `/* hipMalloc, and a stream-ordered pool of the device's own. */
+#include <inttypes.h>
+
+#include "hip.h"
+
+int32_t hip_plain_alloc(void *self, uint64_t size, uint64_t *address) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  HipPointer memory = NULL;
+  HipResult result = api->hipMalloc(&memory, size);
+  *address = (uintptr_t)memory;
+  return hip_check(api, result, "hipMalloc of %" PRIu64 " bytes", size);
+}
+
+int32_t hip_plain_free(void *self, uint64_t address, uint64_t size) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  HipResult result = api->hipFree((HipPointer)(uintptr_t)address);
+  return hip_check(api, result, "hipFree of %" PRIu64 " bytes at 0x%" PRIx64, size, address);
+}
+
+/* With pool_lock. A pool that keeps all that is freed until it is trimmed. */
+static int32_t create_pool(HipDevice *device) {
+  HipPoolProperties properties = {
+      .type = HIP_ALLOCATION_PINNED,
+      .location = {HIP_LOCATION_DEVICE, device->device},
+  };
+  const HipApi *api = device->api;
+  uint64_t kept = UINT64_MAX;
+  HipPool pool = NULL;
+  HipResult result = api->hipMemPoolCreate(&pool, &properties);
+  if (result != HIP_RESULT_SUCCESS) return hip_check(api, result, "hipMemPoolCreate");
+  result = api->hipMemPoolSetAttribute(pool, HIP_POOL_RELEASE_THRESHOLD, &kept);
+  if (result != HIP_RESULT_SUCCESS) {
+    api->hipMemPoolDestroy(pool);
+    return hip_check(api, result, "hipMemPoolSetAttribute");
+  }
+  device->pool = pool;
+  return MB_OK;
+}
+
+static int32_t get_pool(HipDevice *device, HipPool *pool) {
+  int32_t status = MB_OK;
+  if (!device->api->has_pools) {
+    return error_set(MB_UNSUPPORTED, 0, "the HIP runtime has no stream-ordered pools");
+  }
+  pthread_mutex_lock(&device->pool_lock);
+  if (!device->pool) status = create_pool(device);
+  *pool = device->pool;
+  pthread_mutex_unlock(&device->pool_lock);
+  return status;
+}
+
+int32_t hip_pool_alloc(void *self, uint64_t size, void *stream, uint64_t *address) {
+  HipDevice *device = self;
+  HipPool pool;
+  HipPointer memory = NULL;
+  HipResult result;
+  int32_t status = get_pool(device, &pool);
+  if (status != MB_OK) return status;
+  result = device->api->hipMallocFromPoolAsync(&memory, size, pool, stream);
+  *address = (uintptr_t)memory;
+  return hip_check(device->api, result, "hipMallocFromPoolAsync of %" PRIu64 " bytes", size);
+}
+
+int32_t hip_pool_free(void *self, uint64_t address, uint64_t size, void *stream) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  HipResult result = api->hipFreeAsync((HipPointer)(uintptr_t)address, stream);
+  return hip_check(api, result, "hipFreeAsync of %" PRIu64 " bytes at 0x%" PRIx64, size, address);
+}
+
+int32_t hip_pool_trim(void *self) {
+  HipDevice *device = self;
+  HipPool pool;
+  int32_t status = get_pool(device, &pool);
+  if (status != MB_OK) return status;
+  return hip_check(device->api, device->api->hipMemPoolTrimTo(pool, 0), "hipMemPoolTrimTo");
+}
+`,
+  "hip_api.h": `/* The part of AMD's HIP runtime that the hip backend calls, declared here because no header
+ * of theirs is needed to build, and loaded at run time. A test compiles it beside the
+ * vendor's headers and compares layouts and values. */
+#ifndef MOONBRIGHT_HIP_API_H
+#define MOONBRIGHT_HIP_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int HipResult;
+typedef int HipDeviceId;
+typedef void *HipPointer;
+typedef struct HipAllocationOpaque *HipAllocation;
+typedef struct HipStreamOpaque *HipStream;
+typedef struct HipEventOpaque *HipEvent;
+typedef struct HipModuleOpaque *HipModule;
+typedef struct HipFunctionOpaque *HipFunction;
+typedef struct HipPoolOpaque *HipPool;
+typedef struct HipGraphOpaque *HipGraph;
+typedef struct HipGraphExecOpaque *HipGraphExec;
+
+enum {
+  HIP_RESULT_SUCCESS = 0,
+  HIP_RESULT_INVALID_VALUE = 1,
+  HIP_RESULT_OUT_OF_MEMORY = 2,
+  HIP_RESULT_DEINITIALIZED = 4,
+  HIP_RESULT_NO_DEVICE = 100,
+  HIP_RESULT_INVALID_DEVICE = 101,
+  HIP_RESULT_NO_BINARY_FOR_GPU = 209,
+  HIP_RESULT_ECC_UNCORRECTABLE = 214,
+  HIP_RESULT_NOT_FOUND = 500,
+  HIP_RESULT_NOT_READY = 600,
+  HIP_RESULT_ILLEGAL_ADDRESS = 700,
+  HIP_RESULT_LAUNCH_TIMEOUT = 702,
+  HIP_RESULT_ASSERT = 710,
+  HIP_RESULT_LAUNCH_FAILURE = 719,
+  HIP_RESULT_NOT_SUPPORTED = 801,
+  HIP_RESULT_CAPTURE_INVALIDATED = 901,
+};
+
+/* hipDeviceAttribute_t. The same numbers from 5.2 to 7.14; they are not CUDA's. */
+enum {
+  HIP_ATTRIBUTE_INTEGRATED = 16,
+  HIP_ATTRIBUTE_MULTIPROCESSORS = 63,
+  HIP_ATTRIBUTE_POOLS = 88,
+  HIP_ATTRIBUTE_VMM = 89,
+};
+
+enum {
+  HIP_ALLOCATION_PINNED = 1,
+  HIP_LOCATION_DEVICE = 1,
+  HIP_GRANULARITY_MINIMUM = 0,
+  HIP_GRANULARITY_RECOMMENDED = 1,
+  HIP_STREAM_NON_BLOCKING = 1,
+  HIP_EVENT_DISABLE_TIMING = 2,
+  HIP_POOL_RELEASE_THRESHOLD = 4,
+  HIP_HOST_PORTABLE = 1,
+  HIP_HOST_DEVICE_MAP = 2,
+  HIP_CAPTURE_RELAXED = 2,
+};
+
+/* hipRuntimeGetVersion: major * 10^7 + minor * 10^5 + patch. Before it, reserving addresses
+ * reports success on Linux and gives none. */
+enum { HIP_FIRST_VMM_VERSION = 60100000 };
+
+/* The list's end is not CUDA's 0. */
+#define HIP_ARGS_BUFFER ((void *)1)
+#define HIP_ARGS_BUFFER_SIZE ((void *)2)
+#define HIP_ARGS_END ((void *)3)
+
+/* hipDeviceProp_t by the function that fills it: only the architecture's name is read, which
+ * no attribute gives. Room for either and then some: later versions may append. */
+enum {
+  HIP_PROPERTIES_ROOM = 8192,
+  HIP_ARCHITECTURE_BYTES = 256,
+  HIP_R0000_ARCHITECTURE_AT = 396,  /* hipGetDeviceProperties, up to 5.7 */
+  HIP_R0600_ARCHITECTURE_AT = 1160, /* hipGetDevicePropertiesR0600, from 6.0 on */
+};
+
+typedef struct HipLocation {
+  int32_t type, id;
+} HipLocation;
+_Static_assert(sizeof(HipLocation) == 8, "hipMemLocation");
+
+/* As from 5.3 on: 5.2 has the members in another order, and can't map memory anyway. */
+typedef struct HipAllocationProperties {
+  int32_t type, handle_types;
+  HipLocation location;
+  void *win32;
+  uint8_t compression, rdma_capable;
+  uint16_t usage;
+} HipAllocationProperties;
+_Static_assert(sizeof(HipAllocationProperties) == 32, "hipMemAllocationProp");
+
+typedef struct HipAccess {
+  HipLocation location;
+  int32_t flags;
+} HipAccess;
+_Static_assert(sizeof(HipAccess) == 12, "hipMemAccessDesc");
+
+typedef struct HipPoolProperties {
+  int32_t type, handle_types;
+  HipLocation location;
+  void *win32;
+  size_t most_bytes;
+  uint8_t reserved[56];
+} HipPoolProperties;
+_Static_assert(sizeof(HipPoolProperties) == 88, "hipMemPoolProps");
+
+/* X(result, name, parameters) */
+#define HIP_SYMBOLS(X)                                                                         \\
+  X(HipResult, hipInit, (unsigned flags))                                                      \\
+  X(HipResult, hipRuntimeGetVersion, (int *version))                                           \\
+  X(const char *, hipGetErrorName, (HipResult result))                                         \\
+  X(const char *, hipGetErrorString, (HipResult result))                                       \\
+  X(HipResult, hipGetDeviceCount, (int *count))                                                \\
+  X(HipResult, hipDeviceGet, (HipDeviceId *device, int ordinal))                               \\
+  X(HipResult, hipDeviceGetName, (char *name, int capacity, HipDeviceId device))               \\
+  X(HipResult, hipDeviceGetAttribute, (int *value, int attribute, HipDeviceId device))         \\
+  X(HipResult, hipDeviceTotalMem, (size_t *bytes, HipDeviceId device))                         \\
+  X(HipResult, hipSetDevice, (HipDeviceId device))                                             \\
+  X(HipResult, hipMemGetInfo, (size_t *free_bytes, size_t *total_bytes))                       \\
+  X(HipResult, hipMalloc, (HipPointer *address, size_t bytes))                                 \\
+  X(HipResult, hipFree, (HipPointer address))                                                  \\
+  X(HipResult, hipHostMalloc, (void **memory, size_t bytes, unsigned flags))                   \\
+  X(HipResult, hipHostFree, (void *memory))                                                    \\
+  X(HipResult, hipHostGetDevicePointer, (HipPointer *address, void *memory, unsigned flags))   \\
+  X(HipResult, hipMemcpyHtoDAsync,                                                             \\
+    (HipPointer destination, const void *source, size_t bytes, HipStream stream))              \\
+  X(HipResult, hipMemcpyDtoHAsync,                                                             \\
+    (void *destination, HipPointer source, size_t bytes, HipStream stream))                    \\
+  X(HipResult, hipMemcpyDtoDAsync,                                                             \\
+    (HipPointer destination, HipPointer source, size_t bytes, HipStream stream))               \\
+  X(HipResult, hipMemsetD8Async,                                                               \\
+    (HipPointer address, unsigned char value, size_t count, HipStream stream))                 \\
+  X(HipResult, hipMemsetD16Async,                                                              \\
+    (HipPointer address, unsigned short value, size_t count, HipStream stream))                \\
+  X(HipResult, hipMemsetD32Async,                                                              \\
+    (HipPointer address, int value, size_t count, HipStream stream))                           \\
+  X(HipResult, hipStreamCreateWithFlags, (HipStream * stream, unsigned flags))                 \\
+  X(HipResult, hipStreamDestroy, (HipStream stream))                                           \\
+  X(HipResult, hipStreamSynchronize, (HipStream stream))                                       \\
+  X(HipResult, hipStreamWaitEvent, (HipStream stream, HipEvent event, unsigned flags))         \\
+  X(HipResult, hipEventCreateWithFlags, (HipEvent * event, unsigned flags))                    \\
+  X(HipResult, hipEventDestroy, (HipEvent event))                                              \\
+  X(HipResult, hipEventRecord, (HipEvent event, HipStream stream))                             \\
+  X(HipResult, hipEventQuery, (HipEvent event))                                                \\
+  X(HipResult, hipEventSynchronize, (HipEvent event))                                          \\
+  X(HipResult, hipEventElapsedTime, (float *milliseconds, HipEvent start, HipEvent end))       \\
+  X(HipResult, hipModuleLoadData, (HipModule * module, const void *image))                     \\
+  X(HipResult, hipModuleUnload, (HipModule module))                                            \\
+  X(HipResult, hipModuleGetFunction,                                                           \\
+    (HipFunction * function, HipModule module, const char *name))                              \\
+  X(HipResult, hipModuleLaunchKernel,                                                          \\
+    (HipFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \\
+     unsigned block_y, unsigned block_z, unsigned shared_bytes, HipStream stream, void **args, \\
+     void **extra))
+
+/* One of them is enough; the first is preferred. */
+#define HIP_PROPERTIES_SYMBOLS(X)                                                              \\
+  X(HipResult, hipGetDevicePropertiesR0600, (void *properties, int device))                    \\
+  X(HipResult, hipGetDeviceProperties, (void *properties, int device))
+
+/* All or none: versions before 5.2 can't map memory at chosen addresses. */
+#define HIP_VMM_SYMBOLS(X)                                                                     \\
+  X(HipResult, hipMemGetAllocationGranularity,                                                 \\
+    (size_t *bytes, const HipAllocationProperties *properties, int option))                    \\
+  X(HipResult, hipMemAddressReserve,                                                           \\
+    (HipPointer *address, size_t bytes, size_t alignment, HipPointer wanted,                   \\
+     unsigned long long flags))                                                                \\
+  X(HipResult, hipMemAddressFree, (HipPointer address, size_t bytes))                          \\
+  X(HipResult, hipMemCreate,                                                                   \\
+    (HipAllocation * allocation, size_t bytes, const HipAllocationProperties *properties,      \\
+     unsigned long long flags))                                                                \\
+  X(HipResult, hipMemRelease, (HipAllocation allocation))                                      \\
+  X(HipResult, hipMemMap,                                                                      \\
+    (HipPointer address, size_t bytes, size_t offset, HipAllocation allocation,                \\
+     unsigned long long flags))                                                                \\
+  X(HipResult, hipMemUnmap, (HipPointer address, size_t bytes))                                \\
+  X(HipResult, hipMemSetAccess,                                                                \\
+    (HipPointer address, size_t bytes, const HipAccess *accesses, size_t count))               \\
+  X(HipResult, hipMemGetAccess,                                                                \\
+    (unsigned long long *flags, const HipLocation *location, HipPointer address))
+
+/* All or none. */
+#define HIP_POOL_SYMBOLS(X)                                                                    \\
+  X(HipResult, hipMemPoolCreate, (HipPool * pool, const HipPoolProperties *properties))        \\
+  X(HipResult, hipMemPoolDestroy, (HipPool pool))                                              \\
+  X(HipResult, hipMemPoolSetAttribute, (HipPool pool, int attribute, void *value))             \\
+  X(HipResult, hipMemPoolTrimTo, (HipPool pool, size_t kept_bytes))                            \\
+  X(HipResult, hipMallocFromPoolAsync,                                                         \\
+    (HipPointer *address, size_t bytes, HipPool pool, HipStream stream))                       \\
+  X(HipResult, hipFreeAsync, (HipPointer address, HipStream stream))
+
+/* All or none. */
+#define HIP_GRAPH_SYMBOLS(X)                                                                   \\
+  X(HipResult, hipStreamBeginCapture, (HipStream stream, int mode))                            \\
+  X(HipResult, hipStreamEndCapture, (HipStream stream, HipGraph *graph))                       \\
+  X(HipResult, hipStreamIsCapturing, (HipStream stream, int *status))                          \\
+  X(HipResult, hipGraphInstantiate,                                                            \\
+    (HipGraphExec * exec, HipGraph graph, void **error_node, char *log, size_t log_bytes))     \\
+  X(HipResult, hipGraphLaunch, (HipGraphExec exec, HipStream stream))                          \\
+  X(HipResult, hipGraphExecDestroy, (HipGraphExec exec))                                       \\
+  X(HipResult, hipGraphDestroy, (HipGraph graph))
+
+typedef struct HipApi {
+#define HIP_MEMBER(result, name, parameters) result(*name) parameters;
+  HIP_SYMBOLS(HIP_MEMBER)
+  HIP_PROPERTIES_SYMBOLS(HIP_MEMBER)
+  HIP_VMM_SYMBOLS(HIP_MEMBER)
+  HIP_POOL_SYMBOLS(HIP_MEMBER)
+  HIP_GRAPH_SYMBOLS(HIP_MEMBER)
+#undef HIP_MEMBER
+  int has_vmm, has_pools, has_graphs;
+  HipResult initialized; /* what hipInit said */
+} HipApi;
+
+#endif
+`,
+  "hip_data.c": `#include <inttypes.h>
+
+#include "hip.h"
+
+static const HipApi *api_of(const void *self) { return ((const HipDevice *)self)->api; }
+
+static HipPointer pointer(uint64_t address) { return (HipPointer)(uintptr_t)address; }
+
+int32_t hip_staging_alloc(void *self, size_t size, uint8_t **memory) {
+  const HipApi *api = api_of(self);
+  void *pinned = NULL;
+  HipResult result = api->hipHostMalloc(&pinned, size, 0);
+  *memory = pinned;
+  return hip_check(api, result, "hipHostMalloc of %zu bytes for staging", size);
+}
+
+int32_t hip_staging_free(void *self, uint8_t *memory) {
+  const HipApi *api = api_of(self);
+  return hip_check(api, api->hipHostFree(memory), "hipHostFree");
+}
+
+int32_t hip_fill(void *self, uint64_t address, uint32_t value, uint32_t width, uint64_t count,
+                 void *stream) {
+  const HipApi *api = api_of(self);
+  HipPointer start = pointer(address);
+  HipResult result;
+  if (width == 1) {
+    result = api->hipMemsetD8Async(start, (unsigned char)value, count, stream);
+  } else if (width == 2) {
+    result = api->hipMemsetD16Async(start, (unsigned short)value, count, stream);
+  } else {
+    result = api->hipMemsetD32Async(start, (int)value, count, stream);
+  }
+  return hip_check(api, result,
+                   "hipMemsetD%" PRIu32 "Async of %" PRIu64 " elements at 0x%" PRIx64, width * 8,
+                   count, address);
+}
+
+int32_t hip_copy_in(void *self, uint64_t destination, const uint8_t *staged, size_t bytes,
+                    void *stream) {
+  const HipApi *api = api_of(self);
+  HipResult result = api->hipMemcpyHtoDAsync(pointer(destination), staged, bytes, stream);
+  return hip_check(api, result, "hipMemcpyHtoDAsync of %zu bytes to 0x%" PRIx64, bytes,
+                   destination);
+}
+
+int32_t hip_copy_out(void *self, uint8_t *staged, uint64_t source, size_t bytes, void *stream) {
+  const HipApi *api = api_of(self);
+  HipResult result = api->hipMemcpyDtoHAsync(staged, pointer(source), bytes, stream);
+  return hip_check(api, result, "hipMemcpyDtoHAsync of %zu bytes from 0x%" PRIx64, bytes, source);
+}
+
+int32_t hip_copy(void *self, uint64_t destination, uint64_t source, uint64_t bytes,
+                 void *stream) {
+  const HipApi *api = api_of(self);
+  HipResult result =
+      api->hipMemcpyDtoDAsync(pointer(destination), pointer(source), bytes, stream);
+  return hip_check(api, result,
+                   "hipMemcpyDtoDAsync of %" PRIu64 " bytes from 0x%" PRIx64 " to 0x%" PRIx64,
+                   bytes, source, destination);
+}
+`,
+  "hip_error.c": `#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hip.h"
+
+static int32_t status_of(HipResult result) {
+  switch (result) {
+    case HIP_RESULT_SUCCESS:
+      return MB_OK;
+    case HIP_RESULT_OUT_OF_MEMORY:
+      return MB_OUT_OF_MEMORY;
+    case HIP_RESULT_NO_DEVICE:
+    case HIP_RESULT_INVALID_DEVICE:
+      return MB_NO_DEVICE;
+    case HIP_RESULT_NOT_FOUND:
+      return MB_NOT_FOUND;
+    case HIP_RESULT_NOT_READY:
+      return MB_NOT_READY;
+    case HIP_RESULT_NOT_SUPPORTED:
+    case HIP_RESULT_NO_BINARY_FOR_GPU:
+      return MB_UNSUPPORTED;
+    /* After any of these the device refuses everything, if the process lives on: a fault in
+     * a kernel usually ends it. "Context is destroyed" is not among them: destroying an
+     * unknown stream or event gives that here. */
+    case HIP_RESULT_DEINITIALIZED:
+    case HIP_RESULT_ECC_UNCORRECTABLE:
+    case HIP_RESULT_ILLEGAL_ADDRESS:
+    case HIP_RESULT_LAUNCH_TIMEOUT:
+    case HIP_RESULT_ASSERT:
+    case HIP_RESULT_LAUNCH_FAILURE:
+      return MB_LOST;
+    default:
+      return MB_DRIVER;
+  }
+}
+
+int32_t hip_check(const HipApi *api, HipResult result, const char *format, ...) {
+  char call[512];
+  const char *name, *text;
+  va_list arguments;
+  if (result == HIP_RESULT_SUCCESS) return MB_OK;
+  va_start(arguments, format);
+  vsnprintf(call, sizeof call, format, arguments);
+  va_end(arguments);
+  name = api->hipGetErrorName(result);
+  text = api->hipGetErrorString(result);
+  if (!name) name = "unknown error";
+  error_set(status_of(result), result, "%s: %s (%d)", call, name, result);
+  /* Old versions describe an error by its name. */
+  if (text && strcmp(text, name) != 0) error_append(": %s", text);
+  if (status_of(result) == MB_LOST) {
+    error_append(": this process can't use the device any more, start a new one");
+  }
+  return status_of(result);
+}
+`,
+  "hip_graphs.c": `#include <stdlib.h>
+
+#include "hip.h"
+
+typedef struct HipGraphParts {
+  HipGraphExec exec;
+  HipGraph captured; /* what it was made of, if that could not be destroyed at once */
+} HipGraphParts;
+
+static const HipApi *api_of(const void *self) { return ((const HipDevice *)self)->api; }
+
+/* Relaxed: while it goes on, memory is allocated, mapped and unmapped by this thread and by
+ * others, which the stricter modes forbid. */
+int32_t hip_capture_begin(void *self, void *stream) {
+  const HipApi *api = api_of(self);
+  if (!api->has_graphs) {
+    return error_set(MB_UNSUPPORTED, 0, "the HIP runtime has no graphs: update ROCm");
+  }
+  return hip_check(api, api->hipStreamBeginCapture(stream, HIP_CAPTURE_RELAXED),
+                   "hipStreamBeginCapture");
+}
+
+/* One that something spoiled counts too: it has to be ended all the same. */
+int32_t hip_capture_status(void *self, void *stream, bool *capturing) {
+  const HipApi *api = api_of(self);
+  int state = 0;
+  HipResult result =
+      api->has_graphs ? api->hipStreamIsCapturing(stream, &state) : HIP_RESULT_SUCCESS;
+  *capturing = state != 0;
+  return hip_check(api, result, "hipStreamIsCapturing");
+}
+
+static int32_t instantiate(const HipApi *api, HipGraph captured, HipGraphParts **graph) {
+  HipGraphParts *made = calloc(1, sizeof *made);
+  HipResult result;
+  if (!made) return error_set(MB_OUT_OF_MEMORY, 0, "no host memory for a graph");
+  result = api->hipGraphInstantiate(&made->exec, captured, NULL, NULL, 0);
+  if (result == HIP_RESULT_SUCCESS) {
+    *graph = made;
+  } else {
+    free(made);
+  }
+  return hip_check(api, result, "hipGraphInstantiate");
+}
+
+int32_t hip_capture_end(void *self, void *stream, void **graph) {
+  const HipApi *api = api_of(self);
+  HipGraph captured = NULL;
+  HipGraphParts *made = NULL;
+  HipResult result = api->hipStreamEndCapture(stream, &captured);
+  int32_t status = hip_check(api, result, "hipStreamEndCapture");
+  if (result == HIP_RESULT_CAPTURE_INVALIDATED) {
+    error_append(": something else used the stream through its handle or waited for the "
+                 "device meanwhile: capture again without it");
+  }
+  if (status == MB_OK && graph) status = instantiate(api, captured, &made);
+  /* What was instantiated is a copy. */
+  if (captured && api->hipGraphDestroy(captured) != HIP_RESULT_SUCCESS && made) {
+    made->captured = captured;
+  }
+  if (made) *graph = made;
+  return status;
+}
+
+int32_t hip_graph_launch(void *self, void *graph, void *stream) {
+  const HipApi *api = api_of(self);
+  const HipGraphParts *launched = graph;
+  return hip_check(api, api->hipGraphLaunch(launched->exec, stream), "hipGraphLaunch");
+}
+
+int32_t hip_graph_destroy(void *self, void *graph) {
+  const HipApi *api = api_of(self);
+  HipGraphParts *destroyed = graph;
+  int32_t status = MB_OK;
+  if (destroyed->captured) {
+    status = hip_check(api, api->hipGraphDestroy(destroyed->captured), "hipGraphDestroy");
+    if (status == MB_OK) destroyed->captured = NULL;
+  }
+  if (status == MB_OK) {
+    status = hip_check(api, api->hipGraphExecDestroy(destroyed->exec), "hipGraphExecDestroy");
+  }
+  if (status == MB_OK) free(destroyed);
+  return status;
+}
+`,
+  "hip_handles.c": `/* How many extents a process may hold. ROCm 7.14 keeps a file descriptor for each handle
+ * (ROCm/rocm-systems#10604), and reports a lack of descriptors as a lack of memory. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "hip.h"
+#include "ids.h"
+
+/* Left to the program for files and sockets, and to the driver for what it opens besides. */
+enum { FEWEST_LEFT = 64, PART_LEFT = 8, FEWEST_HANDLES = 16 };
+
+static atomic_uint handles;
+
+uint32_t hip_most_handles(void) {
+  struct rlimit limit;
+  uint64_t left;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > ID_SLOT_MASK) return 0;
+  left = limit.rlim_cur / PART_LEFT;
+  if (left < FEWEST_LEFT) left = FEWEST_LEFT;
+  if (limit.rlim_cur < left + FEWEST_HANDLES) return FEWEST_HANDLES;
+  return (uint32_t)(limit.rlim_cur - left);
+}
+
+bool hip_handle_take(uint32_t most) {
+  if (atomic_fetch_add(&handles, 1) < most || !most) return true;
+  hip_handle_give();
+  return false;
+}
+
+void hip_handle_give(void) { atomic_fetch_sub(&handles, 1); }
+
+bool hip_descriptors_used_up(void) {
+  int descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return errno == EMFILE;
+  close(descriptor);
+  return false;
+}
+`,
+  "hip_kernels.c": `#include <elf.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf_image.h"
+#include "hip.h"
+
+/* Several code objects in one file, as hipcc makes them: a magic word, their number, and for
+ * each its place, its size, the length of its target's name and the name. */
+static const char bundle_magic[] = "__CLANG_OFFLOAD_BUNDLE__";
+enum { BUNDLE_MAGIC_BYTES = sizeof bundle_magic - 1, BUNDLE_ENTRY_BYTES = 24 };
+
+static uint64_t word_at(const uint8_t *image, size_t offset) {
+  uint64_t word;
+  memcpy(&word, image + offset, sizeof word);
+  return word;
+}
+
+/* The runtime is given no length: it believes what the image says of itself. */
+static bool bundle_is_whole(const uint8_t *image, size_t bytes) {
+  size_t at = BUNDLE_MAGIC_BYTES + sizeof(uint64_t);
+  uint64_t entries;
+  if (bytes < at) return false;
+  entries = word_at(image, BUNDLE_MAGIC_BYTES);
+  for (uint64_t i = 0; i < entries; i++) {
+    uint64_t offset, size, name_bytes;
+    if (bytes - at < BUNDLE_ENTRY_BYTES) return false;
+    offset = word_at(image, at);
+    size = word_at(image, at + 8);
+    name_bytes = word_at(image, at + 16);
+    at += BUNDLE_ENTRY_BYTES;
+    if (name_bytes > bytes - at || offset > bytes || size > bytes - offset) return false;
+    at += name_bytes;
+  }
+  return true;
+}
+
+static int32_t check_image(const uint8_t *image, size_t bytes) {
+  if (elf_is_image(image, bytes)) return elf_check_shared_object(image, bytes, EM_AMDGPU);
+  if (bytes >= BUNDLE_MAGIC_BYTES && memcmp(image, bundle_magic, BUNDLE_MAGIC_BYTES) == 0) {
+    if (bundle_is_whole(image, bytes)) return MB_OK;
+    return error_set(MB_BAD_ARGUMENT, 0,
+                     "the module image is an offload bundle that is cut off");
+  }
+  return error_set(MB_BAD_ARGUMENT, 0,
+                   "the module image is neither an AMD code object nor an uncompressed offload "
+                   "bundle");
+}
+
+/* The runtime keeps no copy of an image: ours lives as long as the module. */
+typedef struct HipImage {
+  HipModule module;
+  _Alignas(16) uint8_t bytes[]; /* the loader reads the tables in place */
+} HipImage;
+
+int32_t hip_module_load(void *self, const uint8_t *image, size_t bytes, void **module) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  HipImage *kept;
+  HipResult result;
+  int32_t status = check_image(image, bytes);
+  if (status != MB_OK) return status;
+  kept = malloc(sizeof *kept + bytes);
+  if (!kept) return error_set(MB_OUT_OF_MEMORY, 0, "no host memory to load a module");
+  memcpy(kept->bytes, image, bytes);
+  result = api->hipModuleLoadData(&kept->module, kept->bytes);
+  if (result == HIP_RESULT_SUCCESS) {
+    *module = kept;
+    return MB_OK;
+  }
+  free(kept);
+  status = hip_check(api, result, "hipModuleLoadData of %zu bytes", bytes);
+  if (result == HIP_RESULT_NO_BINARY_FOR_GPU) {
+    error_append(": the image is for another architecture than the device's");
+  }
+  return status;
+}
+
+int32_t hip_module_unload(void *self, void *module) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  HipImage *kept = module;
+  int32_t status = hip_check(api, api->hipModuleUnload(kept->module), "hipModuleUnload");
+  if (status == MB_OK) free(kept);
+  return status;
+}
+
+int32_t hip_function(void *self, void *module, const char *name, void **function) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  HipFunction found = NULL;
+  HipResult result =
+      api->hipModuleGetFunction(&found, ((HipImage *)module)->module, name);
+  *function = found;
+  return hip_check(api, result, "hipModuleGetFunction of \\"%s\\"", name);
+}
+
+/* The runtime counts threads along an axis in 32 bits. Only the first can have that many:
+ * along the others there are fewer than 2^16 blocks. */
+static int32_t check_geometry(const MbGeometry *geometry) {
+  uint32_t blocks = geometry->grid[0], threads = geometry->block[0];
+  if ((uint64_t)blocks * threads <= UINT32_MAX) return MB_OK;
+  return error_set(MB_BAD_ARGUMENT, 0,
+                   "a grid of %" PRIu32 " blocks of %" PRIu32
+                   " threads has more than 2^32 - 1 threads along an axis",
+                   blocks, threads);
+}
+
+int32_t hip_launch(void *self, void *function, const MbGeometry *geometry, void *stream,
+                   const uint8_t *args, size_t args_bytes) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  const uint32_t *grid = geometry->grid, *block = geometry->block;
+  union {
+    const uint8_t *given;
+    void *runtime; /* which only reads it */
+  } buffer = {args};
+  void *extra[] = {HIP_ARGS_BUFFER, buffer.runtime, HIP_ARGS_BUFFER_SIZE, &args_bytes,
+                   HIP_ARGS_END};
+  HipResult result;
+  int32_t status = check_geometry(geometry);
+  if (status != MB_OK) return status;
+  result = api->hipModuleLaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1],
+                                      block[2], geometry->shared_bytes, stream, NULL,
+                                      args_bytes ? extra : NULL);
+  return hip_check(api, result,
+                   "hipModuleLaunchKernel of %u x %u x %u blocks of %u x %u x %u threads",
+                   grid[0], grid[1], grid[2], block[0], block[1], block[2]);
+}
+`,
+  "hip_library.c": `#include "hip.h"
+#include "vendor_library.h"
+
+#define COUNT(symbols) (sizeof(symbols) / sizeof *(symbols))
+
+#define HIP_SYMBOL(result, name, parameters) {offsetof(HipApi, name), #name},
+static const VendorSymbol symbols[] = {HIP_SYMBOLS(HIP_SYMBOL)};
+static const VendorSymbol properties_symbols[] = {HIP_PROPERTIES_SYMBOLS(HIP_SYMBOL)};
+static const VendorSymbol vmm_symbols[] = {HIP_VMM_SYMBOLS(HIP_SYMBOL)};
+static const VendorSymbol pool_symbols[] = {HIP_POOL_SYMBOLS(HIP_SYMBOL)};
+static const VendorSymbol graph_symbols[] = {HIP_GRAPH_SYMBOLS(HIP_SYMBOL)};
+#undef HIP_SYMBOL
+
+static int32_t fill(void *library, const char *name, void *table) {
+  HipApi *api = table;
+  const char *missing = vendor_symbols(library, symbols, COUNT(symbols), api);
+  if (!missing && vendor_symbols(library, properties_symbols, 1, api)) {
+    missing = vendor_symbols(library, properties_symbols + 1, 1, api);
+  }
+  if (missing) {
+    return error_set(MB_NO_LIBRARY, 0,
+                     "%s lacks the symbol %s: ROCm's HIP runtime is too old, install a newer one",
+                     name, missing);
+  }
+  api->has_vmm = !vendor_symbols(library, vmm_symbols, COUNT(vmm_symbols), api);
+  api->has_pools = !vendor_symbols(library, pool_symbols, COUNT(pool_symbols), api);
+  api->has_graphs = !vendor_symbols(library, graph_symbols, COUNT(graph_symbols), api);
+  return MB_OK;
+}
+
+static bool start(void *table) {
+  HipApi *api = table;
+  api->initialized = api->hipInit(0);
+  return api->initialized == HIP_RESULT_SUCCESS;
+}
+
+static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
+                                    "libamdhip64.so", NULL};
+static VendorLibrary amd = {.driver = "HIP runtime (ROCm)",
+                            .names = names,
+                            .api_bytes = sizeof(HipApi),
+                            .fill = fill,
+                            .start = start,
+                            .lock = PTHREAD_MUTEX_INITIALIZER};
+
+int32_t hip_load(const char *library, const HipApi **api) {
+  const void *table = NULL;
+  int32_t status = vendor_library_load(&amd, library, &table);
+  *api = table;
+  return status;
+}
+`,
+  "hip_memory.c": `/* Addresses, extents and mappings.
+ *
+ * The common part makes one set-access and one unmap call per mapping: ROCm 6.3 takes an
+ * unmap of several for one of the first (ROCm/ROCR-Runtime#285), and 7.2 refuses access to
+ * several (ROCm/rocm-systems#2516). An unmap waits for all streams of every device that has
+ * access; up to 6.4 a map waits for the default stream. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "hip.h"
+
+static HipPointer pointer(uint64_t address) { return (HipPointer)(uintptr_t)address; }
+
+int32_t hip_memory_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  size_t free_now = 0, total = 0;
+  HipResult result = api->hipMemGetInfo(&free_now, &total);
+  *free_bytes = free_now;
+  *total_bytes = total;
+  return hip_check(api, result, "hipMemGetInfo");
+}
+
+/* The driver says "out of memory" or "invalid value" where it means addresses. */
+static int32_t reserve(const HipDevice *device, uint64_t size, uint64_t *address) {
+  const HipApi *api = device->api;
+  HipPointer got = NULL;
+  HipResult result = api->hipMemAddressReserve(&got, size, device->granularity, NULL, 0);
+  int32_t status = hip_check(api, result, "hipMemAddressReserve of %" PRIu64 " bytes", size);
+  if (status == MB_LOST) return status;
+  if (status != MB_OK) {
+    return error_set(MB_OUT_OF_ADDRESSES, result, "%s: ask for less", error_last_text());
+  }
+  *address = (uintptr_t)got;
+  if (got) return MB_OK;
+  return error_set(MB_OUT_OF_ADDRESSES, 0,
+                   "hipMemAddressReserve of %" PRIu64
+                   " bytes reported success and gave no address: ask for less",
+                   size);
+}
+
+/* Versions up to 6.x take no notice of the alignment asked for. */
+static int32_t reserve_shifted(HipDevice *device, uint64_t size, uint64_t *address) {
+  HipShifted *shifted = calloc(1, sizeof *shifted);
+  uint64_t spare;
+  int32_t status;
+  if (!shifted) return error_set(MB_OUT_OF_MEMORY, 0, "no host memory for a reservation");
+  shifted->driver_size = size + device->granularity;
+  status = reserve(device, shifted->driver_size, &shifted->driver_address);
+  if (status != MB_OK) {
+    free(shifted);
+    return status;
+  }
+  spare = shifted->driver_address % device->granularity;
+  shifted->address = shifted->driver_address + (spare ? device->granularity - spare : 0);
+  shifted->next = device->shifted;
+  device->shifted = shifted;
+  *address = shifted->address;
+  return MB_OK;
+}
+
+static int32_t unreserve(const HipDevice *device, uint64_t address, uint64_t size) {
+  HipResult result = device->api->hipMemAddressFree(pointer(address), size);
+  return hip_check(device->api, result, "hipMemAddressFree of %" PRIu64 " bytes at 0x%" PRIx64,
+                   size, address);
+}
+
+int32_t hip_reserve(void *self, uint64_t size, uint64_t *address) {
+  HipDevice *device = self;
+  int32_t status = reserve(device, size, address);
+  if (status != MB_OK || *address % device->granularity == 0) return status;
+  status = unreserve(device, *address, size);
+  return status == MB_OK ? reserve_shifted(device, size, address) : status;
+}
+
+int32_t hip_unreserve(void *self, uint64_t address, uint64_t size) {
+  HipDevice *device = self;
+  HipShifted **place = &device->shifted, *shifted;
+  int32_t status;
+  while (*place && (*place)->address != address) place = &(*place)->next;
+  shifted = *place;
+  if (!shifted) return unreserve(device, address, size);
+  status = unreserve(device, shifted->driver_address, shifted->driver_size);
+  if (status == MB_OK) {
+    *place = shifted->next;
+    free(shifted);
+  }
+  return status;
+}
+
+HipAllocationProperties hip_extent_properties(HipDeviceId device) {
+  return (HipAllocationProperties){
+      .type = HIP_ALLOCATION_PINNED,
+      .location = {HIP_LOCATION_DEVICE, device},
+  };
+}
+
+int32_t hip_extent_create(void *self, uint64_t size, uint64_t *handle) {
+  const HipDevice *device = self;
+  HipAllocationProperties properties = hip_extent_properties(device->device);
+  HipAllocation allocation = NULL;
+  HipResult result;
+  int32_t status;
+  if (!hip_handle_take(device->most_handles)) {
+    return error_set(MB_OUT_OF_MEMORY, 0,
+                     "%" PRIu32
+                     " extents are all that this process has file descriptors for, which ROCm "
+                     "may use: raise the limit (ulimit -n) or use larger extents",
+                     device->most_handles);
+  }
+  result = device->api->hipMemCreate(&allocation, size, &properties, 0);
+  status = hip_check(device->api, result, "hipMemCreate of %" PRIu64 " bytes", size);
+  if (status == MB_OK) {
+    *handle = (uintptr_t)allocation;
+    return MB_OK;
+  }
+  hip_handle_give();
+  if (status == MB_OUT_OF_MEMORY && hip_descriptors_used_up()) {
+    error_append(": the process can open no more files, raise that limit (ulimit -n)");
+  }
+  return status;
+}
+
+int32_t hip_extent_release(void *self, uint64_t handle, uint64_t size) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  HipResult result = api->hipMemRelease((HipAllocation)(uintptr_t)handle);
+  if (result == HIP_RESULT_SUCCESS) hip_handle_give();
+  return hip_check(api, result, "hipMemRelease of %" PRIu64 " bytes", size);
+}
+
+int32_t hip_map(void *self, uint64_t address, uint64_t size, uint64_t handle) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  HipResult result =
+      api->hipMemMap(pointer(address), size, 0, (HipAllocation)(uintptr_t)handle, 0);
+  return hip_check(api, result, "hipMemMap of %" PRIu64 " bytes at 0x%" PRIx64, size, address);
+}
+
+/* To this device alone. Were peers granted access too, this device would have to come last:
+ * on ROCm 7.14 a later grant to a peer spoils the mapping (openxla/xla#46576). */
+int32_t hip_set_access(void *self, uint64_t address, uint64_t size, int32_t access) {
+  const HipDevice *device = self;
+  HipAccess granted = {{HIP_LOCATION_DEVICE, device->device}, access};
+  HipResult result = device->api->hipMemSetAccess(pointer(address), size, &granted, 1);
+  return hip_check(device->api, result,
+                   "hipMemSetAccess to %" PRId32 " of %" PRIu64 " bytes at 0x%" PRIx64, access,
+                   size, address);
+}
+
+/* Versions before 7.0 report success for a map that failed, and crash when they are to unmap
+ * what they don't know: asked first. What they don't know is unmapped as it is. */
+int32_t hip_unmap(void *self, uint64_t address, uint64_t size) {
+  const HipDevice *device = self;
+  const HipApi *api = device->api;
+  const HipLocation location = {HIP_LOCATION_DEVICE, device->device};
+  unsigned long long flags = 0;
+  HipResult result = api->hipMemGetAccess(&flags, &location, pointer(address));
+  if (result == HIP_RESULT_INVALID_VALUE) return MB_OK;
+  if (result != HIP_RESULT_SUCCESS) {
+    return hip_check(api, result, "hipMemGetAccess at 0x%" PRIx64, address);
+  }
+  result = api->hipMemUnmap(pointer(address), size);
+  return hip_check(api, result, "hipMemUnmap of %" PRIu64 " bytes at 0x%" PRIx64, size, address);
+}
+
+/* Nothing that a queue can be given waits for a new mapping to be seen, only time does. */
+void hip_settle(void *self) {
+  const HipDevice *device = self;
+  struct timespec left = {0, (long)device->settle_ms * 1000000};
+  if (!device->settle_ms) return;
+  while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
+}
+`,
+  "hip_pinned.c": `#include <inttypes.h>
+
+#include "hip.h"
+
+int32_t hip_pinned_alloc(void *self, uint64_t size, uint64_t *address) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  void *memory = NULL;
+  HipPointer seen = NULL;
+  HipResult result = api->hipHostMalloc(&memory, size, HIP_HOST_PORTABLE | HIP_HOST_DEVICE_MAP);
+  int32_t status = hip_check(api, result, "hipHostMalloc of %" PRIu64 " bytes", size);
+  if (status != MB_OK) return status;
+  result = api->hipHostGetDevicePointer(&seen, memory, 0);
+  if (result == HIP_RESULT_SUCCESS && seen == memory) {
+    *address = (uintptr_t)seen;
+    return MB_OK;
+  }
+  status = result == HIP_RESULT_SUCCESS
+               ? error_set(MB_UNSUPPORTED, 0,
+                           "the device has page-locked memory at other addresses than the "
+                           "host: use a device with unified addressing")
+               : hip_check(api, result, "hipHostGetDevicePointer");
+  api->hipHostFree(memory);
+  return status;
+}
+
+int32_t hip_pinned_free(void *self, uint64_t address, uint64_t size) {
+  const HipApi *api = ((HipDevice *)self)->api;
+  HipResult result = api->hipHostFree((void *)(uintptr_t)address);
+  return hip_check(api, result, "hipHostFree of %" PRIu64 " bytes at 0x%" PRIx64, size, address);
+}
+`,
+  "hip_streams.c": `#include "hip.h"
+
+static const HipApi *api_of(const void *self) { return ((const HipDevice *)self)->api; }
+
+void *hip_default_stream(void *self) {
+  (void)self;
+  return NULL;
+}
+
+int32_t hip_stream_create(void *self, void **stream) {
+  const HipApi *api = api_of(self);
+  HipStream created = NULL;
+  HipResult result = api->hipStreamCreateWithFlags(&created, HIP_STREAM_NON_BLOCKING);
+  *stream = created;
+  return hip_check(api, result, "hipStreamCreateWithFlags");
+}
+
+int32_t hip_stream_destroy(void *self, void *stream) {
+  const HipApi *api = api_of(self);
+  return hip_check(api, api->hipStreamDestroy(stream), "hipStreamDestroy");
+}
+
+int32_t hip_stream_synchronize(void *self, void *stream) {
+  const HipApi *api = api_of(self);
+  return hip_check(api, api->hipStreamSynchronize(stream), "hipStreamSynchronize");
+}
+
+uint64_t hip_stream_handle(void *self, void *stream) {
+  (void)self;
+  return (uintptr_t)stream;
+}
+
+int32_t hip_stream_wait(void *self, void *stream, void *event) {
+  const HipApi *api = api_of(self);
+  return hip_check(api, api->hipStreamWaitEvent(stream, event, 0), "hipStreamWaitEvent");
+}
+
+int32_t hip_event_create(void *self, int32_t timing, void **event) {
+  const HipApi *api = api_of(self);
+  HipEvent created = NULL;
+  HipResult result = api->hipEventCreateWithFlags(&created, timing ? 0 : HIP_EVENT_DISABLE_TIMING);
+  *event = created;
+  return hip_check(api, result, "hipEventCreateWithFlags");
+}
+
+int32_t hip_event_destroy(void *self, void *event) {
+  const HipApi *api = api_of(self);
+  return hip_check(api, api->hipEventDestroy(event), "hipEventDestroy");
+}
+
+int32_t hip_event_record(void *self, void *event, void *stream) {
+  const HipApi *api = api_of(self);
+  return hip_check(api, api->hipEventRecord(event, stream), "hipEventRecord");
+}
+
+/* Not ready is an answer, no error to keep a text for. */
+int32_t hip_event_query(void *self, void *event) {
+  const HipApi *api = api_of(self);
+  HipResult result = api->hipEventQuery(event);
+  if (result == HIP_RESULT_NOT_READY) return MB_NOT_READY;
+  return hip_check(api, result, "hipEventQuery");
+}
+
+int32_t hip_event_synchronize(void *self, void *event) {
+  const HipApi *api = api_of(self);
+  return hip_check(api, api->hipEventSynchronize(event), "hipEventSynchronize");
+}
+
+int32_t hip_event_elapsed(void *self, void *start, void *end, double *milliseconds) {
+  const HipApi *api = api_of(self);
+  float elapsed = 0;
+  HipResult result = api->hipEventElapsedTime(&elapsed, start, end);
+  if (result == HIP_RESULT_NOT_READY) return MB_NOT_READY;
+  *milliseconds = (double)elapsed;
+  return hip_check(api, result, "hipEventElapsedTime");
+}
+`,
+  "hip_vmm.c": `/* Whether a device can map memory at chosen addresses. What the driver says of itself is not
+ * enough: before 6.1 reserving addresses reports success and gives none, and around 7.2
+ * access to a second mapping of a reservation is refused (ROCm/rocm-systems#2516). So what
+ * the allocator lives on is done once, in small. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "hip.h"
+
+/* Whatever the driver says: up to 7.2 it says 4 KiB even where larger ones are recommended,
+ * and a translation reaches as far as a 2 MiB page only in mappings made of such. */
+static const uint64_t least_granularity = UINT64_C(2) << 20;
+
+enum { TRIAL_EXTENTS = 2 };
+
+/* Of different sizes, as the versions that refuse the second accept it if they are equal. */
+typedef struct Trial {
+  HipDevice device; /* not an open one: only what the calls look at */
+  uint64_t address, size;
+  uint64_t sizes[TRIAL_EXTENTS], handles[TRIAL_EXTENTS];
+  uint32_t created, mapped;
+} Trial;
+
+static uint64_t mapping_at(const Trial *trial, uint32_t index) {
+  return trial->address + (index ? trial->sizes[0] : 0);
+}
+
+static int32_t try_mapping(Trial *trial) {
+  int32_t status = MB_OK;
+  for (; trial->created < TRIAL_EXTENTS && status == MB_OK; trial->created++) {
+    uint32_t i = trial->created;
+    status = hip_extent_create(&trial->device, trial->sizes[i], &trial->handles[i]);
+    if (status != MB_OK) return status;
+  }
+  for (; trial->mapped < TRIAL_EXTENTS; trial->mapped++) {
+    uint32_t i = trial->mapped;
+    status = hip_map(&trial->device, mapping_at(trial, i), trial->sizes[i], trial->handles[i]);
+    if (status != MB_OK) return status;
+  }
+  for (uint32_t i = 0; i < TRIAL_EXTENTS && status == MB_OK; i++) {
+    status = hip_set_access(&trial->device, mapping_at(trial, i), trial->sizes[i],
+                            MB_ACCESS_READ_WRITE);
+  }
+  return status;
+}
+
+/* Ends at the first failure; called again, it goes on there. */
+static int32_t clean_up(Trial *trial) {
+  int32_t status = MB_OK;
+  for (; trial->mapped; trial->mapped--) {
+    uint32_t i = trial->mapped - 1;
+    status = hip_unmap(&trial->device, mapping_at(trial, i), trial->sizes[i]);
+    if (status != MB_OK) return status;
+  }
+  for (; trial->created; trial->created--) {
+    uint32_t i = trial->created - 1;
+    status = hip_extent_release(&trial->device, trial->handles[i], trial->sizes[i]);
+    if (status != MB_OK) return status;
+  }
+  return hip_unreserve(&trial->device, trial->address, trial->size);
+}
+
+/* What a driver answers that can't do it; anything else says nothing about that. */
+static bool is_refusal(const MbError *error) {
+  return error->driver_code == HIP_RESULT_INVALID_VALUE ||
+         error->driver_code == HIP_RESULT_NOT_SUPPORTED ||
+         (error->status == MB_OUT_OF_ADDRESSES && error->driver_code == 0);
+}
+
+/* refused: set if the driver can't do it, and then the last error says what. */
+static int32_t try_out(const HipApi *api, HipDeviceId device, uint64_t granularity,
+                       bool *refused) {
+  Trial trial = {.device = {.api = api, .device = device, .granularity = granularity},
+                 .size = 3 * granularity,
+                 .sizes = {granularity, 2 * granularity}};
+  MbError error;
+  int32_t status = hip_reserve(&trial.device, trial.size, &trial.address);
+  if (status == MB_OK) {
+    int32_t cleaned;
+    status = try_mapping(&trial);
+    error_save(&error);
+    cleaned = clean_up(&trial);
+    if (cleaned != MB_OK) cleaned = clean_up(&trial);
+    if (status == MB_OK) return cleaned;
+    error_restore(&error);
+  }
+  error_save(&error);
+  *refused = is_refusal(&error);
+  /* A full device is no reason to do without. */
+  return *refused || status == MB_OUT_OF_MEMORY ? MB_OK : status;
+}
+
+static int32_t ask_granularity(const HipApi *api, HipDeviceId device, uint64_t *granularity) {
+  HipAllocationProperties properties = hip_extent_properties(device);
+  int32_t status = MB_OK;
+  *granularity = least_granularity;
+  for (int option = HIP_GRANULARITY_MINIMUM; option <= HIP_GRANULARITY_RECOMMENDED; option++) {
+    size_t bytes = 0;
+    HipResult result = api->hipMemGetAllocationGranularity(&bytes, &properties, option);
+    if (status == MB_OK) status = hip_check(api, result, "hipMemGetAllocationGranularity");
+    if (bytes > *granularity) *granularity = bytes;
+  }
+  return status;
+}
+
+/* Whether the version and the device's attribute promise it. */
+static int32_t is_promised(const HipApi *api, HipDeviceId device, bool *promised, char *why,
+                           size_t why_bytes) {
+  int version = 0, supported = 0;
+  int32_t status = hip_check(api, api->hipRuntimeGetVersion(&version), "hipRuntimeGetVersion");
+  *promised = false;
+  if (status != MB_OK) return status;
+  if (!api->has_vmm || version < HIP_FIRST_VMM_VERSION) {
+    snprintf(why, why_bytes,
+             "the HIP runtime's version is %d.%d, and mapping memory needs ROCm 6.1 or later: "
+             "update ROCm",
+             version / 10000000, version / 100000 % 100);
+    return MB_OK;
+  }
+  status = hip_check(api, api->hipDeviceGetAttribute(&supported, HIP_ATTRIBUTE_VMM, device),
+                     "hipDeviceGetAttribute %d", HIP_ATTRIBUTE_VMM);
+  *promised = supported != 0;
+  if (status == MB_OK && !supported) {
+    snprintf(why, why_bytes,
+             "the driver says that this device has no virtual memory management: update the "
+             "amdgpu kernel driver");
+  }
+  return status;
+}
+
+int32_t hip_find_granularity(const HipApi *api, HipDeviceId device, uint64_t *granularity,
+                             char *why, size_t why_bytes) {
+  bool promised = false, refused = false;
+  int32_t status = is_promised(api, device, &promised, why, why_bytes);
+  *granularity = 0;
+  if (status != MB_OK || !promised) return status;
+  status = ask_granularity(api, device, granularity);
+  if (status == MB_OK) status = try_out(api, device, *granularity, &refused);
+  if (status == MB_OK && refused) {
+    snprintf(why, why_bytes, "the driver has virtual memory management, but failed at it: %s",
+             error_last_text());
+    *granularity = 0;
+  }
+  return status;
+}
+`,
   "host.c": `#include "host.h"
 
 #include <inttypes.h>
@@ -3135,7 +4606,6 @@ const MbBackend host_backend = {
     .close = close_device,
     .enter = enter,
     .memory_info = host_memory_info,
-    .synchronize = host_synchronize,
     .reserve = host_reserve,
     .unreserve = host_unreserve,
     .extent_create = host_extent_create,
@@ -4543,7 +6013,7 @@ int32_t mb_module_unload(uint32_t device, uint32_t module) {
   status = object_claim(d, OBJECT_MODULE, module, &claimed);
   if (status == MB_OK) {
     /* Queued kernels still need their code. */
-    status = d->backend->synchronize(d->self);
+    status = streams_synchronize(d);
     if (status == MB_OK) status = d->backend->module_unload(d->self, claimed->handle);
     object_end_claim(d, OBJECT_MODULE, module, status == MB_OK);
   }
@@ -4691,18 +6161,53 @@ static void note_mapped(MbDevice *device, Range range, uint64_t size, const uint
   }
 }
 
-/* Unmaps what the failing call mapped, keeping its error. What can't be unmapped is noted,
- * so that its extents aren't released under it. */
+static uint64_t size_of(const MbDevice *device, uint32_t id) {
+  const MbExtent *extent = table_find(&device->extents, id);
+  return extent->size;
+}
+
+/* Sets the access of new mappings, in one call where the driver takes a range of them. */
+static int32_t grant(MbDevice *device, Range range, const uint32_t *ids, int32_t access) {
+  const MbBackend *backend = device->backend;
+  int32_t status = MB_OK;
+  for (uint64_t at = range.address; at < end_of(range) && status == MB_OK; ids++) {
+    uint64_t size = range.size;
+    if (backend->single_mappings) size = size_of(device, *ids);
+    status = backend->set_access(device->self, at, size, access);
+    at += size;
+  }
+  if (status == MB_OK && backend->settle) backend->settle(device->self);
+  return status;
+}
+
+/* Unmaps the first bytes of a range, again in one call or several. What can't be unmapped is
+ * noted as without access, so that its extents aren't released under it; counts it. */
+static uint64_t take_back(MbDevice *device, Range range, uint64_t mapped, const uint32_t *ids) {
+  uint64_t stuck = 0;
+  for (uint64_t done = 0; done < mapped;) {
+    Range piece = {range.address + done, mapped, range.reservation};
+    if (device->backend->single_mappings) piece.size = size_of(device, *ids);
+    if (device->backend->unmap(device->self, piece.address, piece.size) != MB_OK) {
+      note_mapped(device, piece, piece.size, ids, MB_ACCESS_NONE);
+      stuck += piece.size;
+    }
+    done += piece.size;
+    ids++;
+  }
+  return stuck;
+}
+
+/* Unmaps what the failing call mapped, keeping its error. */
 static int32_t undo_map(MbDevice *device, Range range, uint64_t mapped, const uint32_t *ids) {
   MbError error;
+  uint64_t stuck;
   error_save(&error);
-  if (mapped && device->backend->unmap(device->self, range.address, mapped) != MB_OK) {
-    note_mapped(device, range, mapped, ids, MB_ACCESS_NONE);
-    error_restore(&error);
-    error_append("; undoing failed too: %" PRIu64 " bytes stay mapped without access at 0x%" PRIx64,
-                 mapped, range.address);
-  }
+  stuck = take_back(device, range, mapped, ids);
   error_restore(&error);
+  if (stuck) {
+    error_append("; undoing failed too: %" PRIu64 " bytes stay mapped without access at 0x%" PRIx64,
+                 stuck, range.address);
+  }
   return error.status;
 }
 
@@ -4722,7 +6227,7 @@ static int32_t map_extents(MbDevice *device, double address, uint32_t count,
     mapped += extent->size;
   }
   between = clock_ns();
-  status = device->backend->set_access(device->self, range.address, range.size, access);
+  status = grant(device, range, ids, access);
   if (status != MB_OK) return undo_map(device, range, mapped, ids);
   ended = clock_ns();
   note_mapped(device, range, range.size, ids, access);
@@ -4761,6 +6266,20 @@ static int32_t find_mapped_range(MbDevice *device, double address, double size, 
   return reservation_check_whole(device, range->reservation, range->address, range->size);
 }
 
+/* Sets the access of noted mappings. */
+static int32_t grant_noted(MbDevice *device, Range range, int32_t access) {
+  const MbBackend *backend = device->backend;
+  int32_t status = MB_OK;
+  for (uint64_t at = range.address; at < end_of(range) && status == MB_OK;) {
+    uint64_t size = range.size;
+    if (backend->single_mappings) size = mapping_at(device, range.reservation, at).size;
+    status = backend->set_access(device->self, at, size, access);
+    at += size;
+  }
+  if (status == MB_OK && backend->settle) backend->settle(device->self);
+  return status;
+}
+
 /* Sets the access that is noted for the mappings of a range, with few calls. Mappings for
  * which that fails are noted as having none; counts their bytes. */
 static uint64_t restore_access(MbDevice *device, Range range) {
@@ -4774,7 +6293,8 @@ static uint64_t restore_access(MbDevice *device, Range range) {
       at += next.size;
     }
     if (first.access != MB_ACCESS_NONE &&
-        device->backend->set_access(device->self, start, at - start, first.access) != MB_OK) {
+        grant_noted(device, (Range){start, at - start, range.reservation}, first.access) !=
+            MB_OK) {
       failed += at - start;
       while (start < at) {
         Mapping mapping = mapping_at(device, range.reservation, start);
@@ -4802,7 +6322,7 @@ static int32_t set_access(MbDevice *device, double address, double size, int32_t
   Range range;
   int32_t status = find_mapped_range(device, address, size, &range);
   if (status != MB_OK) return status;
-  status = device->backend->set_access(device->self, range.address, range.size, access);
+  status = grant_noted(device, range, access);
   if (status != MB_OK) return undo_set_access(device, range);
   for (uint64_t at = range.address; at < end_of(range);) {
     Mapping mapping = mapping_at(device, range.reservation, at);
@@ -4872,10 +6392,28 @@ static int32_t undo_unmap(MbDevice *device, uint32_t count, const Range *ranges)
   return error.status;
 }
 
-static int32_t unmap_ranges(MbDevice *device, uint32_t count, const Range *ranges) {
+/* Unmaps a range, or on failure the beginning of it; counts the bytes. */
+static int32_t unmap_range(MbDevice *device, Range range, uint64_t *unmapped) {
+  int32_t status = MB_OK;
+  *unmapped = 0;
+  while (*unmapped < range.size) {
+    uint64_t at = range.address + *unmapped, size = range.size;
+    if (device->backend->single_mappings) size = mapping_at(device, range.reservation, at).size;
+    status = device->backend->unmap(device->self, at, size);
+    if (status != MB_OK) break;
+    *unmapped += size;
+  }
+  return status;
+}
+
+static int32_t unmap_ranges(MbDevice *device, uint32_t count, Range *ranges) {
   for (uint32_t i = 0; i < count; i++) {
-    int32_t status = device->backend->unmap(device->self, ranges[i].address, ranges[i].size);
-    if (status != MB_OK) return undo_unmap(device, i, ranges);
+    uint64_t unmapped;
+    int32_t status = unmap_range(device, ranges[i], &unmapped);
+    if (status != MB_OK) {
+      ranges[i].size = unmapped;
+      return undo_unmap(device, i + 1, ranges);
+    }
   }
   for (uint32_t i = 0; i < count; i++) {
     for (uint64_t at = ranges[i].address; at < end_of(ranges[i]);) {
@@ -4928,7 +6466,7 @@ int32_t mb_unmap(uint32_t device, uint32_t count, const double *addresses,
 
 #include <stdint.h>
 
-#define MB_ABI_VERSION 2
+#define MB_ABI_VERSION 3
 
 #define MB_API __attribute__((visibility("default")))
 
@@ -4966,7 +6504,8 @@ typedef enum MbProperty {
   MB_PROP_PROCESSORS = 7,          /* multiprocessors, compute units or cores */
   MB_PROP_DRIVER_VERSION = 8,      /* as the vendor's library reports it, e.g. 13000 */
   MB_PROP_INTEGRATED = 9,          /* 1 if the memory is the host's own */
-  MB_PROP_COUNT = 10
+  MB_PROP_EXTENT_LIMIT = 10,       /* that may exist at once, 0 for no limit */
+  MB_PROP_COUNT = 11
 } MbProperty;
 
 /* A kernel compiled for the host: called once per launch, loops over the grid itself. */
@@ -4986,7 +6525,8 @@ MB_API int32_t mb_driver_code(void);
 /* library: UTF-8 path or name of the vendor's library, length 0 for the usual places. */
 MB_API int32_t mb_device_count(int32_t backend, const uint8_t *library, uint32_t library_length,
                                uint32_t *count);
-/* name receives "device name\\narchitecture" as UTF-8 with a final NUL, cut to name_capacity. */
+/* name receives "device name\\narchitecture\\nlimits" as UTF-8 with a final NUL, cut to
+ * name_capacity; limits say why memory can't be mapped at chosen addresses, if it can't. */
 MB_API int32_t mb_device_properties(int32_t backend, const uint8_t *library,
                                     uint32_t library_length, uint32_t ordinal,
                                     double *properties /* [MB_PROP_COUNT] */, uint8_t *name,
@@ -5014,7 +6554,8 @@ MB_API int32_t mb_map(uint32_t device, double address, uint32_t count, const uin
                       int32_t access, double *elapsed_ns);
 /* The range must consist of whole mappings. */
 MB_API int32_t mb_set_access(uint32_t device, double address, double size, int32_t access);
-/* Each range must consist of whole mappings. Does not wait for the device. */
+/* Each range must consist of whole mappings. HIP waits for all work on the device, the
+ * others don't. */
 MB_API int32_t mb_unmap(uint32_t device, uint32_t count, const double *addresses,
                         const double *sizes);
 
@@ -5078,6 +6619,14 @@ MB_API int32_t mb_host_write(uint32_t device, double address, const uint8_t *sou
                              double bytes);
 MB_API int32_t mb_host_read(uint32_t device, uint8_t *destination, double address,
                             double bytes);
+
+/* ---- memory of others ---- */
+/* Lets the data calls use a range that others allocated and that the device can reach; it
+ * is neither checked for that nor ever freed. Must not overlap memory of this device or
+ * another wrapped range. */
+MB_API int32_t mb_wrap(uint32_t device, double address, double bytes);
+/* Waits for nothing: queued work goes on using the range. */
+MB_API int32_t mb_unwrap(uint32_t device, double address);
 
 /* ---- graphs ---- */
 /* From here on fills, copies on the device and launches put into the stream are noted
@@ -5179,6 +6728,23 @@ int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **ob
   return MB_OK;
 }
 
+MbObject *object_pin_next(MbDevice *device, ObjectKind kind, uint32_t *id) {
+  MbObject *found;
+  pthread_mutex_lock(&device->object_lock);
+  for (;;) {
+    uint32_t next = table_next(table_of(device, kind), *id & ID_SLOT_MASK);
+    found = next ? table_find(table_of(device, kind), next) : NULL;
+    if (!found || !found->claimed) {
+      *id = next;
+      break;
+    }
+    pthread_cond_wait(&device->object_unpinned, &device->object_lock);
+  }
+  if (found) found->pins++;
+  pthread_mutex_unlock(&device->object_lock);
+  return found;
+}
+
 void object_unpin(MbDevice *device, MbObject *object) {
   pthread_mutex_lock(&device->object_lock);
   /* Who removes it waits for no pin, who changes its capture for no other than its own. */
@@ -5245,6 +6811,8 @@ void object_end_claim(MbDevice *device, ObjectKind kind, uint32_t id, bool destr
   object->claimed = false;
   if (kind == OBJECT_MODULE) end_function_claims_locked(device, object, destroyed);
   if (destroyed) free(table_remove(table_of(device, kind), id));
+  /* For who walks over the objects of the kind. */
+  pthread_cond_broadcast(&device->object_unpinned);
   pthread_mutex_unlock(&device->object_lock);
 }
 
@@ -5306,6 +6874,9 @@ typedef enum ObjectKind {
 /* Takes the handle over on success only. */
 int32_t object_add(MbDevice *device, ObjectKind kind, MbObject object, uint32_t *id);
 int32_t object_pin(MbDevice *device, ObjectKind kind, uint32_t id, MbObject **object);
+/* Walks: pins the first object behind an id, 0 to begin with, and sets the id to its own; null
+ * at the end. Waits for one that is being destroyed to be gone. */
+MbObject *object_pin_next(MbDevice *device, ObjectKind kind, uint32_t *id);
 void object_unpin(MbDevice *device, MbObject *object);
 /* For the one who is to destroy it: makes the id stale and waits until nobody has it pinned.
  * For a module, its functions too; it is refused while a graph holds kernels of it. */
@@ -5361,7 +6932,7 @@ int32_t mb_host_free(uint32_t device, double address) {
   status = take_unused(d, address, &allocation);
   if (status == MB_OK) {
     /* Queued work may still use it. */
-    status = d->backend->synchronize(d->self);
+    status = streams_synchronize(d);
     if (status == MB_OK) {
       status = d->backend->pinned_free(d->self, allocation->address, allocation->size);
     }
@@ -5983,6 +7554,18 @@ void staging_close(MbDevice *device);
   "streams.c": `#include "captures.h"
 #include "check.h"
 
+int32_t streams_synchronize(MbDevice *device) {
+  const MbBackend *backend = device->backend;
+  int32_t status = backend->stream_synchronize(device->self, device->default_stream.handle);
+  uint32_t id = 0;
+  MbObject *stream;
+  while (status == MB_OK && (stream = object_pin_next(device, OBJECT_STREAM, &id)) != NULL) {
+    status = backend->stream_synchronize(device->self, stream->handle);
+    object_unpin(device, stream);
+  }
+  return status;
+}
+
 int32_t mb_stream_create(uint32_t device, uint32_t *stream) {
   MbDevice *d;
   MbObject created = {0};
@@ -6157,10 +7740,41 @@ typedef struct VmmLoop {
   uint32_t extents;
 } VmmLoop;
 
+/* Bytes that one call for \`mapped\` mappings side by side may take. */
+static uint64_t call_bytes(const VmmLoop *loop, uint32_t mapped) {
+  return loop->device->backend->single_mappings ? loop->extent_size
+                                                : mapped * loop->extent_size;
+}
+
+static int32_t set_access(const VmmLoop *loop) {
+  const uint64_t size = loop->extents * loop->extent_size, bytes = call_bytes(loop, loop->extents);
+  int32_t status = MB_OK;
+  for (uint64_t done = 0; done < size && status == MB_OK; done += bytes) {
+    status = loop->device->backend->set_access(loop->device->self, loop->address + done, bytes,
+                                               MB_ACCESS_READ_WRITE);
+  }
+  if (status == MB_OK && loop->device->backend->settle) {
+    loop->device->backend->settle(loop->device->self);
+  }
+  return status;
+}
+
+/* Goes on after a failure, which it returns. */
+static int32_t unmap(const VmmLoop *loop, uint32_t mapped) {
+  const uint64_t size = mapped * loop->extent_size, bytes = call_bytes(loop, mapped);
+  int32_t status = MB_OK;
+  for (uint64_t done = 0; done < size; done += bytes) {
+    int32_t one =
+        loop->device->backend->unmap(loop->device->self, loop->address + done, bytes);
+    if (one != MB_OK) status = one;
+  }
+  return status;
+}
+
 static void undo_vmm(VmmLoop *loop, uint32_t created, uint32_t mapped) {
   const MbBackend *backend = loop->device->backend;
   void *self = loop->device->self;
-  if (mapped) backend->unmap(self, loop->address, mapped * loop->extent_size);
+  unmap(loop, mapped);
   for (uint32_t i = 0; i < created; i++) {
     backend->extent_release(self, loop->handles[i], loop->extent_size);
   }
@@ -6169,7 +7783,6 @@ static void undo_vmm(VmmLoop *loop, uint32_t created, uint32_t mapped) {
 static int32_t time_vmm_once(VmmLoop *loop, double *stages) {
   const MbBackend *backend = loop->device->backend;
   void *self = loop->device->self;
-  uint64_t size = loop->extents * loop->extent_size;
   uint32_t created = 0, mapped = 0, released = 0;
   int64_t times[6];
   int32_t status = MB_OK;
@@ -6185,11 +7798,9 @@ static int32_t time_vmm_once(VmmLoop *loop, double *stages) {
     if (status != MB_OK) break;
   }
   times[2] = clock_ns();
-  if (status == MB_OK) {
-    status = backend->set_access(self, loop->address, size, MB_ACCESS_READ_WRITE);
-  }
+  if (status == MB_OK) status = set_access(loop);
   times[3] = clock_ns();
-  if (status == MB_OK) status = backend->unmap(self, loop->address, size);
+  if (status == MB_OK) status = unmap(loop, loop->extents);
   if (status != MB_OK) {
     KEEPING_ERROR(undo_vmm(loop, created, mapped));
     return status;
@@ -6314,7 +7925,7 @@ static void track(MbDevice *device, Allocation *allocation) {
 
 int32_t tracking_take(MbDevice *device, AllocationKind kind, double address,
                       Allocation **allocation) {
-  static const char *const names[] = {"plain", "pool", "page-locked"};
+  static const char *const names[] = {"plain", "pool", "page-locked", "wrapped"};
   uint64_t start;
   int32_t status = check_address("address", address, 1, 0, &start);
   if (status != MB_OK) return status;
@@ -6373,5 +7984,201 @@ int32_t tracking_take(MbDevice *device, AllocationKind kind, double address,
 int32_t tracking_finish_free(MbDevice *device, Allocation *allocation, int32_t status);
 
 #endif
+`,
+  "vendor_library.c": `#include "vendor_library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct VendorApi {
+  VendorApi *next;
+  void *api;
+  bool started;
+  char path[];
+};
+
+const char *vendor_symbols(void *library, const VendorSymbol *wanted, size_t count, void *api) {
+  for (size_t i = 0; i < count; i++) {
+    void *symbol = dlsym(library, wanted[i].name);
+    if (!symbol) return wanted[i].name;
+    memcpy((char *)api + wanted[i].offset, &symbol, sizeof symbol);
+  }
+  return NULL;
+}
+
+static int32_t open_path(const VendorLibrary *vendor, const char *path, void **library) {
+  *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (*library) return MB_OK;
+  return error_set(MB_NO_LIBRARY, 0, "dlopen of \\"%s\\" for the %s: %s", path,
+                   vendor->driver, dlerror());
+}
+
+/* The first of the usual names that can be opened. */
+static int32_t open_usual(const VendorLibrary *vendor, void **library, const char **name) {
+  char tried[768] = "";
+  size_t length = 0;
+  for (const char *const *each = vendor->names; *each; each++) {
+    *library = dlopen(*each, RTLD_NOW | RTLD_LOCAL);
+    if (*library) {
+      *name = *each;
+      return MB_OK;
+    }
+    snprintf(tried + length, sizeof tried - length, "%s%s (%s)", length ? ", " : "", *each,
+             dlerror());
+    length = strlen(tried);
+  }
+  return error_set(MB_NO_LIBRARY, 0,
+                   "no %s found: %s: install it or give its library's path",
+                   vendor->driver, tried);
+}
+
+static int32_t load(const VendorLibrary *vendor, const char *path, void *api) {
+  const char *name = path;
+  void *library = NULL;
+  int32_t status =
+      path ? open_path(vendor, path, &library) : open_usual(vendor, &library, &name);
+  if (status != MB_OK) return status;
+  status = vendor->fill(library, name, api);
+  if (status != MB_OK) dlclose(library);
+  return status;
+}
+
+/* With the lock. */
+static int32_t find_or_load(VendorLibrary *vendor, const char *path, const void **api) {
+  const char *key = path ? path : "";
+  size_t length = strlen(key) + 1;
+  VendorApi *entry = vendor->loaded;
+  int32_t status;
+  while (entry && strcmp(entry->path, key) != 0) entry = entry->next;
+  if (entry) {
+    if (!entry->started) entry->started = vendor->start(entry->api);
+    *api = entry->api;
+    return MB_OK;
+  }
+  entry = calloc(1, sizeof *entry + length);
+  if (entry) entry->api = calloc(1, vendor->api_bytes);
+  if (!entry || !entry->api) {
+    free(entry);
+    return error_set(MB_OUT_OF_MEMORY, 0, "no host memory to load a library");
+  }
+  memcpy(entry->path, key, length);
+  status = load(vendor, path, entry->api);
+  if (status != MB_OK) {
+    free(entry->api);
+    free(entry);
+    return status;
+  }
+  entry->started = vendor->start(entry->api);
+  entry->next = vendor->loaded;
+  vendor->loaded = entry;
+  *api = entry->api;
+  return MB_OK;
+}
+
+int32_t vendor_library_load(VendorLibrary *vendor, const char *path, const void **api) {
+  int32_t status;
+  pthread_mutex_lock(&vendor->lock);
+  status = find_or_load(vendor, path, api);
+  pthread_mutex_unlock(&vendor->lock);
+  return status;
+}
+`,
+  "vendor_library.h": `/* Loading a vendor's library, and finding what it exports. */
+#ifndef MOONBRIGHT_VENDOR_LIBRARY_H
+#define MOONBRIGHT_VENDOR_LIBRARY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "error.h"
+
+typedef struct VendorSymbol {
+  size_t offset; /* of its pointer in the vendor's table of functions */
+  const char *name;
+} VendorSymbol;
+
+/* Fills in what a library exports, up to the first symbol that it lacks, which is returned;
+ * null if it has them all. */
+const char *vendor_symbols(void *library, const VendorSymbol *wanted, size_t count, void *api);
+
+typedef struct VendorApi VendorApi;
+
+typedef struct VendorLibrary {
+  const char *driver;       /* as messages name it, such as "NVIDIA driver" */
+  const char *const *names; /* where it usually is, best first; null at the end */
+  size_t api_bytes;
+  /* Fills the zeroed table in. name: of the library, for messages. */
+  int32_t (*fill)(void *library, const char *name, void *api);
+  /* Readies it for work. Asked again each time as long as it doesn't succeed: what was
+   * lacking, such as a device file, may have come. */
+  bool (*start)(void *api);
+  pthread_mutex_t lock;
+  VendorApi *loaded;
+} VendorLibrary;
+
+/* Loads it once per path and keeps it for good: drivers don't take being unloaded well.
+ * path: null for the usual names. */
+int32_t vendor_library_load(VendorLibrary *vendor, const char *path, const void **api);
+
+#endif
+`,
+  "wrapped.c": `/* Memory that others allocated and the device can use, made known to the data calls. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "tracking.h"
+
+/* With range_lock. What the device has of its own may go away under the wrapper. */
+static bool overlaps(const MbDevice *device, uint64_t address, uint64_t size) {
+  const Reservations *reservations = &device->reservations;
+  for (uint32_t i = 0; i < reservations->count; i++) {
+    const Reservation *one = reservations->items[i];
+    if (address < one->address + one->size && one->address < address + size) return true;
+  }
+  return allocations_overlap(&device->allocations, address, size);
+}
+
+int32_t mb_wrap(uint32_t device, double address, double bytes) {
+  MbDevice *d;
+  Allocation *wrapped;
+  uint64_t start, size;
+  int32_t status = check_size("bytes", bytes, 1, &size);
+  if (status == MB_OK) status = check_address("address", address, 1, size, &start);
+  if (status == MB_OK && start == 0) {
+    status = error_set(MB_BAD_ARGUMENT, 0, "address must not be 0");
+  }
+  if (status == MB_OK) status = device_enter(device, &d);
+  if (status != MB_OK) return status;
+  status = tracking_new(ALLOCATION_WRAPPED, size, &wrapped);
+  if (status == MB_OK) {
+    wrapped->address = start;
+    pthread_mutex_lock(&d->range_lock);
+    if (overlaps(d, start, size)) {
+      status = error_set(MB_BAD_ARGUMENT, 0,
+                         "0x%" PRIx64 " to 0x%" PRIx64
+                         " overlaps memory that this device has or has wrapped already",
+                         start, start + size);
+    } else {
+      allocations_insert(&d->allocations, wrapped);
+    }
+    pthread_mutex_unlock(&d->range_lock);
+    if (status != MB_OK) free(wrapped);
+  }
+  return device_leave(d, status);
+}
+
+int32_t mb_unwrap(uint32_t device, double address) {
+  MbDevice *d;
+  Allocation *wrapped;
+  int32_t status = device_enter(device, &d);
+  if (status != MB_OK) return status;
+  status = tracking_take(d, ALLOCATION_WRAPPED, address, &wrapped);
+  if (status == MB_OK) free(wrapped);
+  return device_leave(d, status);
+}
 `,
 };

@@ -19,6 +19,7 @@ import type { Series } from "../bench/samples.ts";
 import { benchStitch } from "../bench/stitch.ts";
 import { asTimedDriver } from "../bench/timed_driver.ts";
 import { benchTranslate } from "../bench/translate.ts";
+import { MoonBrightError } from "../errors.ts";
 import type { MoonBright } from "../moonbright.ts";
 import { renderBench } from "./bench_report.ts";
 import type { Command } from "./command.ts";
@@ -181,6 +182,14 @@ async function measure(
   mb: MoonBright,
   names: readonly string[],
 ): Promise<Series[]> {
+  const { plainReason } = mb.device;
+  if (plainReason !== undefined) {
+    throw new MoonBrightError(
+      "unsupported",
+      "benchmark",
+      `Cannot benchmark a device that can't map memory: ${plainReason}`,
+    );
+  }
   const busy = mb.loadModule(context.host.kernelImage("busy", mb.device));
   const bench: BenchContext = {
     mb,

@@ -7,6 +7,7 @@
 import { allocCommand } from "./alloc.ts";
 import { benchCommand } from "./bench.ts";
 import type { Command } from "./command.ts";
+import { completionsCommand } from "./completions.ts";
 import { exportCommand } from "./export.ts";
 import { helpCommand } from "./help_command.ts";
 import { infoCommand } from "./info.ts";
@@ -25,5 +26,6 @@ export const COMMANDS: readonly Command[] = [
   topCommand,
   mapCommand,
   exportCommand,
+  completionsCommand(() => COMMANDS),
   helpCommand(() => COMMANDS),
 ];

@@ -12,13 +12,19 @@ export function describeEnvironment(
   version: string,
   device: DeviceInfo,
 ): BenchEnvironment {
+  return { ...describeMachine(version), device };
+}
+
+/** Describes this process and its machine. What may not be read is `null`. */
+export function describeMachine(
+  version: string,
+): Omit<BenchEnvironment, "device"> {
   return {
     version,
     commit: readCommit(new URL("../../.git/", import.meta.url)),
     deno: Deno.version.deno,
     platform: `${Deno.build.os} ${Deno.build.arch}`,
     processor: readProcessor(),
-    device,
     time: new Date().toISOString(),
   };
 }

@@ -105,6 +105,8 @@ export interface CliHost extends NativeSide {
   enter(): Promise<void>;
   /** Has a function called on Ctrl-C instead of ending; returns what ends that. */
   onInterrupt(handler: () => void): () => void;
+  /** The process and its machine. */
+  machine(): Omit<BenchEnvironment, "device">;
   /** Where results with a device come from. */
   environment(device: DeviceInfo): BenchEnvironment;
 }

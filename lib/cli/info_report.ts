@@ -115,6 +115,7 @@ function withFreeMemory(host: CliHost, backend: FoundBackend): BackendReport {
 export function renderInfo(report: InfoReport, style: Style): string {
   const { version, library, backends } = report;
   const devices = backends.flatMap((backend) => backend.devices);
+  const limited = devices.filter(({ info }) => info.plainReason !== undefined);
   const problems = backends.filter(({ problem }) => problem !== null);
   const facts: [string, string][] = [["moonbright", version]];
   if (library.path !== null) {
@@ -131,6 +132,8 @@ export function renderInfo(report: InfoReport, style: Style): string {
       ? ""
       : `${style.red("no library can be used")}\n  ${library.problem}\n`,
     devices.length === 0 ? "" : renderDevices(devices, style),
+    limited.length === 0 ? "" : style.bold("can't map memory") + "\n" +
+      renderPairs(limited.map(({ id, info }) => [id, info.plainReason!])),
     problems.length === 0 ? "" : style.bold("missing") + "\n" +
       renderPairs(problems.map(({ name, problem }) => [name, problem!])),
   ].filter(Boolean).join("\n");
@@ -163,10 +166,20 @@ function renderDevices(
   );
 }
 
-/** Versions as the vendors print them: 13.0 for CUDA's 13000; others as they are. */
+/** Versions as the vendors print them: 13.0 for CUDA's 13000, 6.4.43483 for HIP's 60443483. */
 function formatDriverVersion({ backend, driverVersion }: DeviceInfo): string {
   if (driverVersion === 0) return "none";
-  if (backend !== "cuda") return String(driverVersion);
-  const major = Math.floor(driverVersion / 1000);
-  return `${major}.${(driverVersion % 1000) / 10}`;
+  switch (backend) {
+    case "cuda": {
+      const major = Math.floor(driverVersion / 1000);
+      return `${major}.${(driverVersion % 1000) / 10}`;
+    }
+    case "hip": {
+      const major = Math.floor(driverVersion / 10_000_000);
+      const minor = Math.floor(driverVersion / 100_000) % 100;
+      return `${major}.${minor}.${driverVersion % 100_000}`;
+    }
+    default:
+      return String(driverVersion);
+  }
 }

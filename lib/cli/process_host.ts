@@ -4,7 +4,7 @@
  * @module
  */
 
-import { describeEnvironment } from "./environment.ts";
+import { describeEnvironment, describeMachine } from "./environment.ts";
 import type { CliHost, CliStream, NativeSide } from "./host.ts";
 
 /** The host that is this process and a native library. */
@@ -21,6 +21,7 @@ export function processHost(version: string, native: NativeSide): CliHost {
     interactive: Deno.stdin.isTerminal(),
     enter: readLine,
     onInterrupt,
+    machine: () => describeMachine(version),
     environment: (device) => describeEnvironment(version, device),
   };
 }

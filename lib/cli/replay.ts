@@ -175,7 +175,10 @@ function optionsOf(context: CommandContext, model: boolean): ReplayOptions {
   if (mostExtents !== undefined) growth.mostExtents = mostExtents;
   const how = flags.text("verify");
   return {
-    open: model ? openModel : (options) => openDevice(context, options),
+    open: (options) =>
+      explained(() =>
+        model ? openModel(options) : openDevice(context, options)
+      ),
     model: model ? modelOf : undefined,
     policy: (flags.text("policy") ?? "default") as PolicyName,
     growth,
@@ -191,6 +194,17 @@ function optionsOf(context: CommandContext, model: boolean): ReplayOptions {
     progress: (what) => context.progress.update(what),
     breathe: () => context.breathe(),
   };
+}
+
+/** Opens; which sizes extents can have is known only then. */
+function explained(open: () => MoonBright): MoonBright {
+  try {
+    return open();
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    const message = cause.message.replace("growth.extentSize", "--extent-size");
+    throw new UsageError(message, { cause });
+  }
 }
 
 function baselinesOf(context: CommandContext, model: boolean): Baseline[] {

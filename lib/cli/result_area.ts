@@ -1,4 +1,5 @@
 import type { Driver } from "../driver.ts";
+import { isPlain, type PlainDriver } from "../plain_extents.ts";
 
 /**
  * A little device memory from the driver itself, not from the allocator: so that the
@@ -9,13 +10,20 @@ export class ResultArea implements Disposable {
   /** Device address of its first byte. */
   readonly address: number;
   readonly #driver: Driver;
-  readonly #extent: number;
+  /** The same where the device can't map memory. */
+  readonly #plain: PlainDriver | undefined;
+  readonly #extent: number = 0;
   readonly #size: number;
 
-  /** Maps one extent of the device's granularity. */
+  /** Maps one extent of the device's granularity, or allocates as much where that can't be. */
   constructor(driver: Driver) {
     this.#driver = driver;
     this.#size = driver.info.granularity;
+    if (isPlain(driver)) {
+      this.#plain = driver;
+      this.address = driver.plainAlloc(this.#size);
+      return;
+    }
     this.address = driver.reserve(this.#size);
     let extent: number | undefined;
     try {
@@ -42,6 +50,10 @@ export class ResultArea implements Disposable {
   /** Gives everything back. */
   [Symbol.dispose](): void {
     this.#driver.synchronizeStream(0);
+    if (this.#plain) {
+      this.#plain.plainFree(this.address);
+      return;
+    }
     this.#driver.unmap([{ address: this.address, size: this.#size }]);
     this.#driver.releaseExtents([this.#extent]);
     this.#driver.unreserve(this.address);

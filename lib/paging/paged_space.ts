@@ -1011,7 +1011,7 @@ export class PagedSpace {
   }
 
   #driverId(stream: number): number {
-    return this.#mb.allocator.streams.clocks[stream]!.driverId;
+    return this.#mb.streamByNumber(stream).driverId("use");
   }
 
   /** Makes later work of a stream wait for another's so far; that of a closed one is done. */

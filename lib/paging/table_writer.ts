@@ -221,7 +221,7 @@ export class TableWriter {
     block: Uint8Array,
     stream: number,
   ): void {
-    const { driverId } = this.#mb.allocator.streams.clocks[stream]!;
+    const driverId = this.#mb.streamByNumber(stream).driverId("launch");
     this.#mb.driver.launch(kernel, geometry, block, driverId);
     this.launches++;
     this.streams.add(stream);

@@ -76,10 +76,16 @@ export class FakeHost implements CliHost {
 
   open(options: CliOpenOptions): MoonBright {
     const { device: _, ...rest } = options;
-    const mb = new MoonBright(this.makeDriver(), rest);
-    this.opened.push(mb);
-    this.openedWith.push(options);
-    return mb;
+    const driver = this.makeDriver();
+    try {
+      const mb = new MoonBright(driver, rest);
+      this.opened.push(mb);
+      this.openedWith.push(options);
+      return mb;
+    } catch (error) {
+      driver.close();
+      throw error;
+    }
   }
 
   probe(): Found {
@@ -95,13 +101,16 @@ export class FakeHost implements CliHost {
   }
 
   environment(device: DeviceInfo): BenchEnvironment {
+    return { ...this.machine(), device };
+  }
+
+  machine(): Omit<BenchEnvironment, "device"> {
     return {
       version: this.version,
       commit: null,
       deno: "0.0.0",
       platform: "test",
       processor: null,
-      device,
       time: "2000-01-01T00:00:00.000Z",
     };
   }

@@ -9,7 +9,7 @@
 import { buildHostKernels } from "../../ffi/build.ts";
 import { kernelImage } from "../../ffi/kernels.ts";
 import { MoonBright } from "../../ffi/moonbright.ts";
-import { asCudaImage, FakeCuda } from "../fake/control.ts";
+import { asCudaImage, asHipImage, FakeGpu } from "../fake/control.ts";
 
 const [device, vendor, way] = Deno.args as [string, string, string];
 const mb = MoonBright.open({
@@ -21,11 +21,7 @@ const block = mb.alloc(3 * mb.device.granularity, { stream, maxSize: 2 ** 26 });
 const shared = mb.alloc(1000);
 shared.useOn(stream);
 shared.free();
-const module = mb.loadModule(
-  device === "host"
-    ? kernelImage("busy", mb.device)
-    : asCudaImage(Deno.readFileSync(buildHostKernels("busy"))),
-);
+const module = mb.loadModule(busyImage());
 module.kernel("mb_spin").launch({ grid: [1], block: [1], stream }, [
   { u64: 30_000_000 },
 ]);
@@ -45,12 +41,12 @@ switch (way) {
     mb.close();
     break;
   case "lost": {
-    using fake = new FakeCuda(vendor);
+    using fake = new FakeGpu(vendor);
     fake.lose();
     break;
   }
   case "lost, closed": {
-    using fake = new FakeCuda(vendor);
+    using fake = new FakeGpu(vendor);
     fake.lose();
     mb.close();
     break;
@@ -61,4 +57,11 @@ switch (way) {
     break;
   default:
     throw new Error(`no such way to end: ${way}`);
+}
+
+function busyImage(): Uint8Array {
+  const { backend } = mb.device;
+  if (backend === "host") return kernelImage("busy", mb.device);
+  const image = Deno.readFileSync(buildHostKernels("busy"));
+  return backend === "hip" ? asHipImage(image) : asCudaImage(image);
 }

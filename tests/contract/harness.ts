@@ -13,6 +13,8 @@ export interface ContractOptions {
   skip?: string;
   /** Bytes that `memoryInfo` may be off by; without it the figures are not compared. */
   memorySlack?: number;
+  /** Whether unmapping waits for all work on the device. */
+  unmapWaits?: boolean;
   /** Whether a new driver finds as much memory free as the one before it found. */
   memoryComesBack?: boolean;
 }

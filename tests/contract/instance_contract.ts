@@ -1,4 +1,8 @@
-import { Bench, type InstanceBackend } from "./instance_harness.ts";
+import {
+  Bench,
+  type InstanceBackend,
+  type InstanceCase,
+} from "./instance_harness.ts";
 import { graphCases } from "./instance_graph_cases.ts";
 import { lifeCases } from "./instance_life_cases.ts";
 import { lifetimeCases } from "./instance_lifetime_cases.ts";
@@ -8,11 +12,19 @@ import { resizeCases } from "./instance_resize_cases.ts";
 import { seamCases } from "./instance_seam_cases.ts";
 import { streamOrderCases } from "./instance_stream_cases.ts";
 
+/** Cases that are about what only mapping memory makes possible. */
+function ofMapping(cases: readonly InstanceCase[]): InstanceCase[] {
+  return cases.map((one) => ({
+    ...one,
+    skipOn: (backend) => backend.plain || one.skipOn?.(backend) || false,
+  }));
+}
+
 const cases = [
   ...lifetimeCases,
   ...lifeCases,
-  ...seamCases,
-  ...resizeCases,
+  ...ofMapping(seamCases),
+  ...ofMapping(resizeCases),
   ...streamOrderCases,
   ...pressureCases,
   ...recyclingCases,

@@ -107,6 +107,7 @@ export const graphCases: InstanceCase[] = [
   },
   {
     name: "case 18: a block that a graph uses keeps its place and size",
+    skipOn: ({ plain }) => plain ?? false,
     check(bench) {
       const mb = bench.openGranular();
       const { granularity } = mb.device;

@@ -38,6 +38,8 @@ export interface InstanceBackend {
   memoryComesBack?: boolean;
   /** Whether one extent stays mapped. */
   anchored?: boolean;
+  /** Whether the device can't map memory, and extents come from its plain allocator. */
+  plain?: boolean;
   /** Bytes that the driver's free memory may be off by. */
   memorySlack: number;
   /** Why the cases can't run here; shown in their names. */
@@ -90,6 +92,7 @@ export class Bench implements Disposable {
     const mb = this.open(options);
     Object.assign<GrowthPolicy, Partial<GrowthPolicy>>(mb.allocator.growth, {
       // Known only now.
+      least: mb.device.granularity,
       extentSize: mb.device.granularity,
       mostExtents: 2 ** 20,
       growthPriceNs: 1e12,

@@ -11,6 +11,7 @@ import {
 export const lifetimeCases: InstanceCase[] = [
   {
     name: "measuring at opening leaves figures at zero and sets every cost",
+    skipOn: ({ plain }) => plain ?? false,
     check(bench) {
       const mb = bench.open();
       const { driver, ways, anchor, reserved, budget, device: _, ...rest } = {
@@ -128,6 +129,7 @@ export const lifetimeCases: InstanceCase[] = [
   },
   {
     name: "close with live blocks, pending frees and running kernels is quiet",
+    skipOn: ({ plain }) => plain ?? false,
     check(bench) {
       for (let round = 0; round < 4; round++) {
         const mb = bench.open();

@@ -104,6 +104,7 @@ export const pressureCases: InstanceCase[] = [
   {
     name:
       "the device itself runs out: the error is the same, the next request works",
+    skipOn: ({ plain }) => plain ?? false,
     check(bench) {
       const mb = bench.open();
       const { totalMemory, granularity } = mb.device;

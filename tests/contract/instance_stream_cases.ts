@@ -153,6 +153,7 @@ export const streamOrderCases: InstanceCase[] = [
   },
   {
     name: "case 6: 200 rounds of allocate, long kernel, free without a wait",
+    skipOn: ({ plain }) => plain ?? false,
     check(bench) {
       const mb = bench.openGranular({ maxRetired: 3 });
       const patterns = bench.patterns(mb);

@@ -3,6 +3,7 @@ import type { Block } from "../../lib/block.ts";
 import type { DeviceInfo, LaunchGeometry } from "../../lib/driver.ts";
 import type { Kernel, KernelArgument } from "../../lib/kernel.ts";
 import type { MoonBright } from "../../lib/moonbright.ts";
+import { isPlain } from "../../lib/plain_extents.ts";
 import type { Stream } from "../../lib/stream.ts";
 import { patternWord } from "../model/kernels.ts";
 
@@ -54,7 +55,7 @@ export class Patterns {
   readonly #slots: number;
   #checks: Check[] = [];
 
-  /** Loads the kernels and maps one extent for the results. */
+  /** Loads the kernels and takes memory for the results. */
   constructor(mb: MoonBright, device: PatternDevice) {
     const { driver } = mb;
     this.#mb = mb;
@@ -66,8 +67,11 @@ export class Patterns {
       .kernel("mb_spin");
     const { granularity } = mb.device;
     this.#slots = Math.min(mostSlots, granularity / slotBytes);
-    this.#results = driver.reserve(granularity);
-    driver.map(this.#results, driver.createExtents([granularity]));
+    if (isPlain(driver)) this.#results = driver.plainAlloc(granularity);
+    else {
+      this.#results = driver.reserve(granularity);
+      driver.map(this.#results, driver.createExtents([granularity]));
+    }
     this.#warmUp();
     this.#clear();
   }

@@ -1,5 +1,5 @@
 /**
- * Builds the fake libcuda that the tests of the CUDA backend load.
+ * Builds the fake vendor libraries that the tests of the GPU backends load.
  *
  * @module
  */
@@ -8,24 +8,49 @@ import { fromFileUrl, join } from "@std/path";
 
 const SOURCE_DIR = fromFileUrl(new URL(".", import.meta.url));
 
-let building: Promise<string> | undefined;
+/** Builds that were asked for, by the library's name. */
+const building = new Map<string, Promise<string>>();
 
 /**
- * Compiles the fake driver into a folder named after its sources, unless it is there.
+ * Compiles the fake libcuda into a folder named after its sources, unless it is there.
  *
  * @returns the path of the library, usable for `Deno.dlopen` and as a backend's library
  * @throws {Error} if `cc` is missing or the source does not compile
  */
 export function buildFakeCuda(): Promise<string> {
-  return building ??= build();
+  return buildOnce("libfakecuda.so", "cuda.c", []);
 }
 
-async function build(): Promise<string> {
+/**
+ * The same for the fake libamdhip64: as ROCm 6 and later export it, or without what ROCm
+ * 5 lacks.
+ */
+export function buildFakeHip(rocm: 5 | 6 = 6): Promise<string> {
+  return rocm === 5
+    ? buildOnce("libfakehip5.so", "hip.c", ["-DFAKE_ROCM_5"])
+    : buildOnce("libfakehip.so", "hip.c", []);
+}
+
+function buildOnce(
+  name: string,
+  source: string,
+  defines: string[],
+): Promise<string> {
+  let built = building.get(name);
+  if (!built) building.set(name, built = build(name, source, defines));
+  return built;
+}
+
+async function build(
+  name: string,
+  source: string,
+  defines: string[],
+): Promise<string> {
   const dir = join(
     Deno.env.get("TMPDIR") ?? "/tmp",
-    `moonbright-fake-cuda-${Deno.uid()}-${await sourceDigest()}`,
+    `moonbright-fake-gpu-${Deno.uid()}-${await sourceDigest()}`,
   );
-  const path = join(dir, "libfakecuda.so");
+  const path = join(dir, name);
   try {
     await Deno.stat(path);
     return path;
@@ -35,7 +60,7 @@ async function build(): Promise<string> {
   await Deno.mkdir(dir, { recursive: true, mode: 0o700 });
   // Test processes that run at once must never load half a library.
   const unfinished = join(dir, `unfinished-${Deno.pid}-${crypto.randomUUID()}`);
-  await compile(unfinished);
+  await compile(unfinished, source, defines);
   await Deno.rename(unfinished, path);
   return path;
 }
@@ -55,11 +80,14 @@ async function sourceDigest(): Promise<string> {
     .join("");
 }
 
-async function compile(path: string): Promise<void> {
+async function compile(
+  path: string,
+  source: string,
+  defines: string[],
+): Promise<void> {
   const args = ["-std=c11", "-O1", "-g", "-fPIC", "-shared", "-pthread"];
-  const source = join(SOURCE_DIR, "cuda.c");
   const { success, stderr } = await new Deno.Command("cc", {
-    args: [...args, "-o", path, source, "-ldl"],
+    args: [...args, ...defines, "-o", path, join(SOURCE_DIR, source), "-ldl"],
     stderr: "piped",
   }).output();
   if (!success) {

@@ -1,75 +1,12 @@
-/* Counts the calls of every function, and makes chosen ones fail. */
-#ifndef FAKE_CUDA_CALLS_H
-#define FAKE_CUDA_CALLS_H
+/* Counts the calls of every function, and makes chosen ones fail. CALLS and CALL_IS_WORK of
+ * the vendor must be defined before. */
+#ifndef FAKE_CALLS_H
+#define FAKE_CALLS_H
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "cuda_types.h"
-
-#define CALLS(X)                                                               \
-  X(cuInit)                                                                    \
-  X(cuDriverGetVersion)                                                        \
-  X(cuGetErrorName)                                                            \
-  X(cuGetErrorString)                                                          \
-  X(cuDeviceGetCount)                                                          \
-  X(cuDeviceGet)                                                               \
-  X(cuDeviceGetName)                                                           \
-  X(cuDeviceGetAttribute)                                                      \
-  X(cuDeviceTotalMem_v2)                                                       \
-  X(cuDevicePrimaryCtxRetain)                                                  \
-  X(cuDevicePrimaryCtxRelease_v2)                                              \
-  X(cuCtxSetCurrent)                                                           \
-  X(cuCtxSynchronize)                                                          \
-  X(cuMemGetInfo_v2)                                                           \
-  X(cuMemAddressReserve)                                                       \
-  X(cuMemAddressFree)                                                          \
-  X(cuMemGetAllocationGranularity)                                             \
-  X(cuMemCreate)                                                               \
-  X(cuMemRelease)                                                              \
-  X(cuMemMap)                                                                  \
-  X(cuMemUnmap)                                                                \
-  X(cuMemSetAccess)                                                            \
-  X(cuMemAlloc_v2)                                                             \
-  X(cuMemFree_v2)                                                              \
-  X(cuMemHostAlloc)                                                            \
-  X(cuMemFreeHost)                                                             \
-  X(cuMemHostGetDevicePointer_v2)                                              \
-  X(cuMemcpyHtoDAsync_v2)                                                      \
-  X(cuMemcpyDtoHAsync_v2)                                                      \
-  X(cuMemcpyDtoDAsync_v2)                                                      \
-  X(cuMemsetD8Async)                                                           \
-  X(cuMemsetD16Async)                                                          \
-  X(cuMemsetD32Async)                                                          \
-  X(cuStreamCreate)                                                            \
-  X(cuStreamDestroy_v2)                                                        \
-  X(cuStreamSynchronize)                                                       \
-  X(cuStreamWaitEvent)                                                         \
-  X(cuStreamBeginCapture_v2)                                                   \
-  X(cuStreamEndCapture)                                                        \
-  X(cuStreamIsCapturing)                                                       \
-  X(cuGraphInstantiateWithFlags)                                               \
-  X(cuGraphInstantiate_v2)                                                     \
-  X(cuGraphLaunch)                                                             \
-  X(cuGraphExecDestroy)                                                        \
-  X(cuGraphDestroy)                                                            \
-  X(cuEventCreate)                                                             \
-  X(cuEventDestroy_v2)                                                         \
-  X(cuEventRecord)                                                             \
-  X(cuEventQuery)                                                              \
-  X(cuEventSynchronize)                                                        \
-  X(cuEventElapsedTime)                                                        \
-  X(cuModuleLoadData)                                                          \
-  X(cuModuleLoadDataEx)                                                        \
-  X(cuModuleUnload)                                                            \
-  X(cuModuleGetFunction)                                                       \
-  X(cuLaunchKernel)                                                            \
-  X(cuMemPoolCreate)                                                           \
-  X(cuMemPoolSetAttribute)                                                     \
-  X(cuMemPoolDestroy)                                                          \
-  X(cuMemPoolTrimTo)                                                           \
-  X(cuMemAllocFromPoolAsync)                                                   \
-  X(cuMemFreeAsync)
+#include "results.h"
 
 #define CALL_ID(name) CALL_##name,
 #define CALL_NAME(name) #name,
@@ -78,7 +15,7 @@ static const char *const call_names[CALL_COUNT] = {CALLS(CALL_NAME)};
 
 typedef struct Fault {
   uint64_t calls_left; /* the call that brings it to 0 fails; 0: not armed */
-  CUresult code;
+  Result code;
 } Fault;
 
 static uint64_t call_counts[CALL_COUNT];
@@ -96,15 +33,12 @@ static bool fault_fires(Fault *fault) {
   return fault->calls_left != 0 && --fault->calls_left == 0;
 }
 
-/* Counts a call; returns what it must fail with, or CUDA_SUCCESS. */
-static CUresult call_begin(CallId id) {
-  /* Text and version are asked for while an error is reported, not as work. */
-  const bool is_work = id != CALL_cuGetErrorName && id != CALL_cuGetErrorString &&
-                       id != CALL_cuDriverGetVersion;
+/* Counts a call; returns what it must fail with, or RESULT_SUCCESS. */
+static Result call_begin(CallId id) {
   call_counts[id]++;
-  const bool any_fires = is_work && fault_fires(&any_call_fault);
+  const bool any_fires = CALL_IS_WORK(id) && fault_fires(&any_call_fault);
   if (fault_fires(&call_faults[id])) return call_faults[id].code;
-  return any_fires ? any_call_fault.code : CUDA_SUCCESS;
+  return any_fires ? any_call_fault.code : RESULT_SUCCESS;
 }
 
 static void calls_reset(void) {

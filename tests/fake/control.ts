@@ -1,10 +1,10 @@
 /**
- * Steers the fake libcuda from a test: injected failures, call counts, leak checks.
+ * Steers the fake drivers from a test: injected failures, call counts, leak checks.
  *
  * @module
  */
 
-/** What {@linkcode FakeCuda.live} can count. */
+/** What {@linkcode FakeGpu.live} can count. */
 const LIVE = {
   handles: 0,
   mappings: 1,
@@ -21,27 +21,28 @@ const LIVE = {
   leaked: 12,
   graphs: 13,
   executables: 14,
+  violations: 15,
 } as const;
 
-/** Names of what the fake driver can count. */
-export type FakeCudaCounter = keyof typeof LIVE;
+/** Names of what a fake driver can count. */
+export type FakeCounter = keyof typeof LIVE;
 
 const SYMBOLS = {
-  fakecuda_fail: { parameters: ["buffer", "u32", "i32"], result: "u32" },
-  fakecuda_armed: { parameters: [], result: "u32" },
-  fakecuda_calls: { parameters: ["buffer"], result: "i32" },
-  fakecuda_live: { parameters: ["i32"], result: "i32" },
-  fakecuda_used: { parameters: [], result: "f64" },
-  fakecuda_lose: { parameters: [], result: "void" },
-  fakecuda_seed: { parameters: ["u32"], result: "void" },
-  fakecuda_reset: { parameters: [], result: "void" },
+  fake_fail: { parameters: ["buffer", "u32", "i32"], result: "u32" },
+  fake_armed: { parameters: [], result: "u32" },
+  fake_calls: { parameters: ["buffer"], result: "i32" },
+  fake_live: { parameters: ["i32"], result: "i32" },
+  fake_used: { parameters: [], result: "f64" },
+  fake_lose: { parameters: [], result: "void" },
+  fake_seed: { parameters: ["u32"], result: "void" },
+  fake_reset: { parameters: [], result: "void" },
 } as const satisfies Deno.ForeignLibraryInterface;
 
-/** The fake driver of this process; whoever loads the same path shares its state. */
-export class FakeCuda implements Disposable {
+/** A fake driver of this process; whoever loads the same path shares its state. */
+export class FakeGpu implements Disposable {
   readonly #library: Deno.DynamicLibrary<typeof SYMBOLS>;
 
-  /** Opens the library that `buildFakeCuda` made. */
+  /** Opens a library that `buildFakeCuda` or `buildFakeHip` made. */
   constructor(path: string) {
     this.#library = Deno.dlopen(path, SYMBOLS);
   }
@@ -53,14 +54,14 @@ export class FakeCuda implements Disposable {
    * @throws {RangeError} if the fake driver has no such function
    */
   fail(name: string, kth: number, code: number): void {
-    if (!this.#library.symbols.fakecuda_fail(cString(name), kth, code)) {
+    if (!this.#library.symbols.fake_fail(cString(name), kth, code)) {
       throw new RangeError(`Cannot make "${name}" fail: no such function`);
     }
   }
 
   /** Failures that were asked for and have not happened yet. */
   armed(): number {
-    return this.#library.symbols.fakecuda_armed();
+    return this.#library.symbols.fake_armed();
   }
 
   /**
@@ -69,7 +70,7 @@ export class FakeCuda implements Disposable {
    * @throws {RangeError} if the fake driver has no such function
    */
   calls(name: string): number {
-    const calls = this.#library.symbols.fakecuda_calls(cString(name));
+    const calls = this.#library.symbols.fake_calls(cString(name));
     if (calls < 0) {
       throw new RangeError(`Cannot count "${name}": no such function`);
     }
@@ -78,15 +79,16 @@ export class FakeCuda implements Disposable {
 
   /**
    * How many there are of something. `leaked` counts objects that still lived when
-   * their context was released; `handles` are those not released, whether mapped or not.
+   * their context was released; `handles` are those not released, whether mapped or not;
+   * `violations` are breaches of rules that the real driver would not have survived.
    */
-  live(what: FakeCudaCounter): number {
-    return this.#library.symbols.fakecuda_live(LIVE[what]);
+  live(what: FakeCounter): number {
+    return this.#library.symbols.fake_live(LIVE[what]);
   }
 
   /** Every count that is not 0: `{}` once nothing is left. */
-  leftovers(): Partial<Record<FakeCudaCounter, number>> {
-    const names = Object.keys(LIVE) as FakeCudaCounter[];
+  leftovers(): Partial<Record<FakeCounter, number>> {
+    const names = Object.keys(LIVE) as FakeCounter[];
     return Object.fromEntries(
       names.map((name) => [name, this.live(name)]).filter(([, n]) => n !== 0),
     );
@@ -94,25 +96,26 @@ export class FakeCuda implements Disposable {
 
   /** Bytes of device memory in use. */
   used(): number {
-    return this.#library.symbols.fakecuda_used();
+    return this.#library.symbols.fake_used();
   }
 
   /** Makes the context lost, as if a kernel had faulted. */
   lose(): void {
-    this.#library.symbols.fakecuda_lose();
+    this.#library.symbols.fake_lose();
   }
 
   /** Seeds the order in which queued work runs. */
   seed(seed: number): void {
-    this.#library.symbols.fakecuda_seed(seed);
+    this.#library.symbols.fake_seed(seed);
   }
 
   /**
-   * Forgets counts and failures and reads `FAKECUDA_MEMORY` and `FAKECUDA_SEED` again.
-   * While no device is open it also gives back all that was left behind.
+   * Forgets counts and failures and reads `FAKE_MEMORY` and `FAKE_SEED` again. While no
+   * device is open it also gives back all that was left behind; HIP can't tell whether
+   * one is, and so must be reset only then.
    */
   reset(): void {
-    this.#library.symbols.fakecuda_reset();
+    this.#library.symbols.fake_reset();
   }
 
   /** Closes this handle of the library; others stay open. */
@@ -121,6 +124,86 @@ export class FakeCuda implements Disposable {
   }
 }
 
+/** The fake libcuda. */
+export class FakeCuda extends FakeGpu {}
+
+/** What the fake libamdhip64 can be told to be like, or to do wrong. */
+export interface HipOptions {
+  /** Version that the runtime reports, such as 60443483 for 6.4. */
+  version: number;
+  /** Devices that are there: 1 or 2. */
+  devices: number;
+  /** 1 if the driver says that the device can map memory. */
+  vmm: number;
+  /** Bytes that the driver recommends as granularity; its minimum is 4096. */
+  recommended: number;
+  /** 1: reservations succeed without an address, as before 6.1. */
+  nullReservation: number;
+  /** Bytes by which reservations miss the alignment asked for. */
+  misaligned: number;
+  /** 1: access descriptors for reading alone are refused. */
+  refusesReadOnly: number;
+  /** 1: access to any but the first mapping of a reservation is refused, as by 7.2. */
+  refusesSecondAccess: number;
+  /** Most handles there can be, 0 for no limit; more are refused as out of memory, as by 7.14. */
+  mostHandles: number;
+  /** Microseconds after which a new mapping is seen by the device, as on gfx12. */
+  lateUs: number;
+  /** The n-th map from now on does nothing and reports success, as before 7.0. */
+  silentMapFailure: number;
+  /** 1: memory stays used until its address range is freed, as by 7.2. */
+  memoryStays: number;
+}
+
+const HIP_SYMBOLS = {
+  fakehip_set: { parameters: ["buffer", "f64"], result: "u32" },
+  fakehip_set_architecture: { parameters: ["buffer"], result: "void" },
+  fakehip_violation: { parameters: ["buffer", "u32"], result: "void" },
+} as const satisfies Deno.ForeignLibraryInterface;
+
+/** The fake libamdhip64. */
+export class FakeHip extends FakeGpu {
+  readonly #hip: Deno.DynamicLibrary<typeof HIP_SYMBOLS>;
+
+  /** Opens a library that `buildFakeHip` made. */
+  constructor(path: string) {
+    super(path);
+    this.#hip = Deno.dlopen(path, HIP_SYMBOLS);
+  }
+
+  /** Sets options, until the next reset. */
+  set(options: Partial<HipOptions>): void {
+    for (const [name, value] of Object.entries(options)) {
+      if (!this.#hip.symbols.fakehip_set(cString(name), value)) {
+        throw new RangeError(`Cannot set "${name}": no such option`);
+      }
+    }
+  }
+
+  /** Sets the architecture's name, features included, until the next reset. */
+  setArchitecture(name: string): void {
+    this.#hip.symbols.fakehip_set_architecture(cString(name));
+  }
+
+  /** What the last violation was, empty if there was none. */
+  violation(): string {
+    const text = new Uint8Array(256);
+    this.#hip.symbols.fakehip_violation(text, text.length);
+    return new TextDecoder().decode(text.subarray(0, text.indexOf(0)));
+  }
+
+  /** Closes this handle of the library; others stay open. */
+  override [Symbol.dispose](): void {
+    this.#hip.close();
+    super[Symbol.dispose]();
+  }
+}
+
+/** ELF's number of NVIDIA's machines. */
+const EM_CUDA = 190;
+/** ELF's number of AMD's machines. */
+const EM_AMDGPU = 224;
+
 /**
  * A copy of a shared object of host kernels that claims to be for a CUDA device: the
  * fake driver loads it, and whoever checks images before loading lets it pass.
@@ -128,10 +211,23 @@ export class FakeCuda implements Disposable {
 export function asCudaImage(
   sharedObject: Uint8Array,
 ): Uint8Array<ArrayBuffer> {
-  const EM_CUDA = 190;
+  return claiming(sharedObject, EM_CUDA);
+}
+
+/** The same for an AMD device. */
+export function asHipImage(
+  sharedObject: Uint8Array,
+): Uint8Array<ArrayBuffer> {
+  return claiming(sharedObject, EM_AMDGPU);
+}
+
+function claiming(
+  sharedObject: Uint8Array,
+  machine: number,
+): Uint8Array<ArrayBuffer> {
   const MACHINE_OFFSET = 18;
   const image = new Uint8Array(sharedObject);
-  new DataView(image.buffer).setUint16(MACHINE_OFFSET, EM_CUDA, true);
+  new DataView(image.buffer).setUint16(MACHINE_OFFSET, machine, true);
   return image;
 }
 

@@ -2,41 +2,39 @@
 #ifndef FAKE_CUDA_TYPES_H
 #define FAKE_CUDA_TYPES_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "results.h"
 
-/* X(code, name, text) */
-#define CUDA_ERRORS(X)                                                           \
-  X(0, CUDA_SUCCESS, "no error")                                                 \
-  X(1, CUDA_ERROR_INVALID_VALUE, "invalid argument")                             \
-  X(2, CUDA_ERROR_OUT_OF_MEMORY, "out of memory")                                \
-  X(3, CUDA_ERROR_NOT_INITIALIZED, "initialization error")                       \
-  X(4, CUDA_ERROR_DEINITIALIZED, "driver shutting down")                         \
-  X(100, CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected")             \
-  X(101, CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal")                    \
-  X(201, CUDA_ERROR_INVALID_CONTEXT, "invalid device context")                   \
-  X(218, CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed")                 \
-  X(304, CUDA_ERROR_OPERATING_SYSTEM, "OS call failed")                          \
-  X(400, CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                   \
-  X(401, CUDA_ERROR_ILLEGAL_STATE, "not permitted in the present state")         \
-  X(500, CUDA_ERROR_NOT_FOUND, "named symbol not found")                         \
-  X(600, CUDA_ERROR_NOT_READY, "device not ready")                               \
-  X(700, CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered") \
-  X(719, CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure")                 \
-  X(801, CUDA_ERROR_NOT_SUPPORTED, "operation not supported")                    \
-  X(900, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,                                  \
-    "operation not permitted when stream is capturing")                          \
-  X(901, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,                                  \
-    "operation failed due to a previous error during capture")                   \
-  X(905, CUDA_ERROR_STREAM_CAPTURE_ISOLATION,                                    \
-    "dependency created on uncaptured work in another stream")                   \
-  X(906, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,                                     \
-    "operation would create a legacy stream dependency on a capturing stream")   \
-  X(999, CUDA_ERROR_UNKNOWN, "unknown error")
-
-#define CUDA_ERROR_VALUE(code, name, text) name = code,
-typedef enum CUresult { CUDA_ERRORS(CUDA_ERROR_VALUE) } CUresult;
-#undef CUDA_ERROR_VALUE
+/* X(result, name, text) */
+#define CUDA_ERRORS(X)                                                                \
+  X(RESULT_SUCCESS, "CUDA_SUCCESS", "no error")                                       \
+  X(RESULT_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument")             \
+  X(RESULT_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory")                \
+  X(RESULT_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error")     \
+  X(RESULT_DEINITIALIZED, "CUDA_ERROR_DEINITIALIZED", "driver shutting down")         \
+  X(RESULT_NO_DEVICE, "CUDA_ERROR_NO_DEVICE",                                         \
+    "no CUDA-capable device is detected")                                             \
+  X(RESULT_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal")     \
+  X(RESULT_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context")   \
+  X(RESULT_INVALID_IMAGE, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed")   \
+  X(RESULT_OPERATING_SYSTEM, "CUDA_ERROR_OPERATING_SYSTEM", "OS call failed")         \
+  X(RESULT_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle")    \
+  X(RESULT_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE",                                 \
+    "not permitted in the present state")                                             \
+  X(RESULT_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found")               \
+  X(RESULT_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready")                     \
+  X(RESULT_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",                             \
+    "an illegal memory access was encountered")                                       \
+  X(RESULT_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure")   \
+  X(RESULT_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported")      \
+  X(RESULT_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",              \
+    "operation not permitted when stream is capturing")                               \
+  X(RESULT_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",              \
+    "operation failed due to a previous error during capture")                        \
+  X(RESULT_CAPTURE_ISOLATION, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",                  \
+    "dependency created on uncaptured work in another stream")                        \
+  X(RESULT_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",                    \
+    "operation would create a legacy stream dependency on a capturing stream")        \
+  X(RESULT_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error")
 
 /* Every handle is an Object's number in disguise (objects.h), never a real pointer. */
 typedef int CUdevice;
@@ -64,40 +62,23 @@ enum {
   CU_DEVICE_ATTRIBUTE_LAST_KNOWN = 160
 };
 
-enum { CU_MEM_LOCATION_TYPE_DEVICE = 1, CU_MEM_ALLOCATION_TYPE_PINNED = 1 };
-enum { CU_MEM_ACCESS_NONE = 0, CU_MEM_ACCESS_READ = 1, CU_MEM_ACCESS_READWRITE = 3 };
-enum { CU_STREAM_NON_BLOCKING = 1 };
-enum { CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2 };
-enum { CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4 };
-enum { CU_MEMHOSTALLOC_DEVICEMAP = 2, CU_MEMHOSTALLOC_ALL = 7 };
-enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
+enum { CU_MEMHOSTALLOC_ALL = 7 };
 enum { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 };
 
 #define CU_LAUNCH_PARAM_END ((void *)0)
-#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
-#define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
-
-typedef struct CUmemLocation {
-  int type, id;
-} CUmemLocation;
 
 typedef struct CUmemAllocationProp {
   int type, handle_types;
-  CUmemLocation location;
+  MemLocation location;
   void *win32;
   uint8_t compression, gpu_direct_rdma;
   uint16_t usage;
   uint8_t reserved[4];
 } CUmemAllocationProp;
 
-typedef struct CUmemAccessDesc {
-  CUmemLocation location;
-  int flags;
-} CUmemAccessDesc;
-
 typedef struct CUmemPoolProps {
   int type, handle_types;
-  CUmemLocation location;
+  MemLocation location;
   void *win32;
   size_t max_size;
   uint16_t usage;
@@ -105,7 +86,6 @@ typedef struct CUmemPoolProps {
 } CUmemPoolProps;
 
 _Static_assert(sizeof(CUmemAllocationProp) == 32, "as in cuda.h");
-_Static_assert(sizeof(CUmemAccessDesc) == 12, "as in cuda.h");
 _Static_assert(sizeof(CUmemPoolProps) == 88, "as in cuda.h");
 
 #endif

@@ -1,7 +1,7 @@
 /* Captures and graphs. What a capture can't hold invalidates it, as on the real driver; some
  * of what that could hold does so too: the shim never puts events into a graph. */
-#ifndef FAKE_CUDA_GRAPHS_H
-#define FAKE_CUDA_GRAPHS_H
+#ifndef FAKE_GRAPHS_H
+#define FAKE_GRAPHS_H
 
 #include "streams.h"
 
@@ -22,71 +22,72 @@ static void capture_invalidate(Stream *stream) {
   if (stream->capture == CAPTURE_ACTIVE) stream->capture = CAPTURE_INVALIDATED;
 }
 
-/* What putting work into a stream must fail with, or CUDA_SUCCESS. */
-static CUresult capture_check_work(const Stream *stream) {
-  if (stream->capture == CAPTURE_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+/* What putting work into a stream must fail with, or RESULT_SUCCESS. */
+static Result capture_check_work(const Stream *stream) {
+  if (stream->capture == CAPTURE_INVALIDATED) return RESULT_CAPTURE_INVALIDATED;
   for (size_t i = 0; stream == &default_stream && i < stream_count; i++) {
     if (!streams[i]->blocking || streams[i]->capture == CAPTURE_NONE) continue;
     capture_invalidate(streams[i]);
-    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    return RESULT_CAPTURE_IMPLICIT;
   }
-  return CUDA_SUCCESS;
+  return RESULT_SUCCESS;
 }
 
 /* For uses of a stream that no graph holds: as above, or fails with a code. */
-static CUresult capture_forbid(Stream *stream, CUresult code) {
-  const CUresult result = capture_check_work(stream);
-  if (result != CUDA_SUCCESS || stream->capture == CAPTURE_NONE) return result;
+static Result capture_forbid(Stream *stream, Result code) {
+  const Result result = capture_check_work(stream);
+  if (result != RESULT_SUCCESS || stream->capture == CAPTURE_NONE) return result;
   capture_invalidate(stream);
   return code;
 }
 
 /* For calls that wait for the whole context. */
-static CUresult capture_forbid_any(void) {
-  CUresult result = CUDA_SUCCESS;
+static Result capture_forbid_any(void) {
+  Result result = RESULT_SUCCESS;
   for (size_t i = 0; i < stream_count; i++) {
     if (streams[i]->capture == CAPTURE_NONE) continue;
     capture_invalidate(streams[i]);
-    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    result = RESULT_CAPTURE_UNSUPPORTED;
   }
   return result;
 }
 
 /* For calls that only a relaxed capture lets through. */
-static CUresult capture_forbid_unless_relaxed(void) {
-  CUresult result = CUDA_SUCCESS;
+static Result capture_forbid_unless_relaxed(void) {
+  Result result = RESULT_SUCCESS;
   for (size_t i = 0; i < stream_count; i++) {
     if (streams[i]->capture != CAPTURE_ACTIVE ||
-        streams[i]->capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+        streams[i]->capture_mode == CAPTURE_MODE_RELAXED)
       continue;
     capture_invalidate(streams[i]);
-    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    result = RESULT_CAPTURE_UNSUPPORTED;
   }
   return result;
 }
 
-static CUresult capture_begin(Stream *stream, int mode) {
-  if (stream == &default_stream) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  if (stream->capture != CAPTURE_NONE) return CUDA_ERROR_ILLEGAL_STATE;
+static Result capture_begin(Stream *stream, int mode) {
+  if (stream == &default_stream) return RESULT_CAPTURE_UNSUPPORTED;
+  if (stream->capture != CAPTURE_NONE) return RESULT_ILLEGAL_STATE;
   stream->capture = CAPTURE_ACTIVE;
   stream->capture_mode = mode;
-  return CUDA_SUCCESS;
+  return RESULT_SUCCESS;
 }
 
-static CUresult capture_end(Stream *stream, CUgraph *handle) {
+/* handle: 0 if there is no graph. */
+static Result capture_end(Stream *stream, uintptr_t *handle) {
   const CaptureStatus ended = stream->capture;
-  *handle = NULL;
-  if (ended == CAPTURE_NONE) return CUDA_ERROR_ILLEGAL_STATE;
+  *handle = 0;
+  if (ended == CAPTURE_NONE) return RESULT_ILLEGAL_STATE;
   stream->capture = CAPTURE_NONE;
   if (ended == CAPTURE_INVALIDATED) {
     queue_clear(&stream->captured);
-    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    return RESULT_CAPTURE_INVALIDATED;
   }
   Graph *graph = object_new(OBJECT_GRAPH, sizeof *graph);
   graph->operations = stream->captured;
   stream->captured = (Queue){NULL, NULL};
-  *handle = (CUgraph)graph->base.handle;
-  return CUDA_SUCCESS;
+  *handle = graph->base.handle;
+  return RESULT_SUCCESS;
 }
 
 static Operation *operation_copy(const Operation *operation) {

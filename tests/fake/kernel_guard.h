@@ -3,8 +3,8 @@
  * Each runs on a thread of its own. Jumping out of a signal handler loses the thread's
  * memory protection keys, on which JavaScript engines rely: their threads stay untouched.
  */
-#ifndef FAKE_CUDA_KERNEL_GUARD_H
-#define FAKE_CUDA_KERNEL_GUARD_H
+#ifndef FAKE_KERNEL_GUARD_H
+#define FAKE_KERNEL_GUARD_H
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,8 @@
 /* Modules: shared objects whose kernels are MbHostKernel functions. They may claim to be for
- * a CUDA device, for callers that look at an image before they pass it on. */
-#ifndef FAKE_CUDA_MODULES_H
-#define FAKE_CUDA_MODULES_H
+ * the vendor's device (CLAIMED_MACHINE), for callers that look at an image before they pass
+ * it on. */
+#ifndef FAKE_MODULES_H
+#define FAKE_MODULES_H
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -9,14 +10,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cuda_types.h"
 #include "kernel_guard.h"
 #include "objects.h"
+#include "results.h"
 
 typedef struct Module {
   Object base;
   void *library;
   int file; /* open as long as the library: its number is the library's name */
+  const void *image;
+  Elf64_Ehdr header; /* the image's, as it was */
 } Module;
 
 typedef struct Function {
@@ -44,11 +47,11 @@ static size_t image_size(const void *image) {
 #error "add this processor's ELF machine"
 #endif
 
-/* Puts the real machine into the copy of an image that claims to be for CUDA. */
+/* Puts the real machine into the copy of an image that claims to be for the device. */
 static bool restore_machine(int file, const void *image) {
   Elf64_Ehdr header;
   memcpy(&header, image, sizeof header);
-  if (header.e_machine != EM_CUDA) return true;
+  if (header.e_machine != CLAIMED_MACHINE) return true;
   header.e_machine = NATIVE_MACHINE;
   return pwrite(file, &header, sizeof header, 0) == (ssize_t)sizeof header;
 }
@@ -63,11 +66,11 @@ static bool write_all(int file, const char *bytes, size_t size) {
   return true;
 }
 
-static CUresult module_load(const void *image, Module **loaded) {
+static Result module_load(const void *image, Module **loaded) {
   const size_t size = image_size(image);
-  if (size == 0) return CUDA_ERROR_INVALID_PTX;
-  const int file = memfd_create("fakecuda-module", MFD_CLOEXEC);
-  if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  if (size == 0) return RESULT_INVALID_IMAGE;
+  const int file = memfd_create("fake-module", MFD_CLOEXEC);
+  if (file < 0) return RESULT_OPERATING_SYSTEM;
   void *library = NULL;
   if (write_all(file, image, size) && restore_machine(file, image)) {
     char path[64];
@@ -76,13 +79,20 @@ static CUresult module_load(const void *image, Module **loaded) {
   }
   if (library == NULL) {
     close(file);
-    return CUDA_ERROR_INVALID_PTX;
+    return RESULT_INVALID_IMAGE;
   }
   Module *module = object_new(OBJECT_MODULE, sizeof *module);
   module->library = library;
   module->file = file;
+  module->image = image;
+  memcpy(&module->header, image, sizeof module->header);
   *loaded = module;
-  return CUDA_SUCCESS;
+  return RESULT_SUCCESS;
+}
+
+/* Whether the caller still keeps the image where it was. */
+__attribute__((unused)) static bool module_image_is_kept(const Module *module) {
+  return memcmp(module->image, &module->header, sizeof module->header) == 0;
 }
 
 /* Queued launches of its kernels must have run. */
@@ -95,16 +105,16 @@ static void module_unload(Module *module) {
   close(module->file);
 }
 
-static CUresult module_function(Module *module, const char *name, Function **found) {
+static Result module_function(Module *module, const char *name, Function **found) {
   MbHostKernel kernel;
   void *symbol = dlsym(module->library, name);
-  if (symbol == NULL) return CUDA_ERROR_NOT_FOUND;
+  if (symbol == NULL) return RESULT_NOT_FOUND;
   memcpy(&kernel, &symbol, sizeof kernel);
   Function *function = object_new(OBJECT_FUNCTION, sizeof *function);
   function->module = module;
   function->kernel = kernel;
   *found = function;
-  return CUDA_SUCCESS;
+  return RESULT_SUCCESS;
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* Handles are numbers of a table that never reuses them, so that a stale or invented one
  * is refused where the real driver would crash. Dead objects keep their memory: queued
  * work may still point to them. */
-#ifndef FAKE_CUDA_OBJECTS_H
-#define FAKE_CUDA_OBJECTS_H
+#ifndef FAKE_OBJECTS_H
+#define FAKE_OBJECTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

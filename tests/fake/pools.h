@@ -1,7 +1,7 @@
 /* Stream-ordered pools. A freed block serves the same stream at once, any stream after its
  * free has run, and goes back to the device when the pool is trimmed or over its threshold. */
-#ifndef FAKE_CUDA_POOLS_H
-#define FAKE_CUDA_POOLS_H
+#ifndef FAKE_POOLS_H
+#define FAKE_POOLS_H
 
 #include "streams.h"
 
@@ -24,7 +24,7 @@ static Pool *pool_create(void) {
 static void pool_range_set_cached(Range *range, bool cached) {
   Pool *pool = (Pool *)range->owner;
   range->cached = cached;
-  range->access = cached ? CU_MEM_ACCESS_NONE : CU_MEM_ACCESS_READWRITE;
+  range->access = cached ? ACCESS_NONE : ACCESS_READ_WRITE;
   mprotect((void *)range->begin, range->size, protection(range->access));
   if (cached) pool->cached_bytes += range->size;
   else pool->cached_bytes -= range->size;
@@ -65,37 +65,37 @@ static Range *pool_reusable(const Pool *pool, uint64_t size, const Stream *strea
   return NULL;
 }
 
-static CUresult pool_alloc(Pool *pool, uint64_t bytes, const Stream *stream,
+static Result pool_alloc(Pool *pool, uint64_t bytes, const Stream *stream,
                            uint64_t *address) {
-  if (bytes > memory_limit) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > memory_limit) return RESULT_OUT_OF_MEMORY;
   const uint64_t size = round_up(bytes, HOST_PAGE);
   Range *range = pool_reusable(pool, size, stream);
   if (range != NULL) {
     if (range->cached) pool_range_set_cached(range, false);
     range->freed_on = NULL;
     *address = range->begin;
-    return CUDA_SUCCESS;
+    return RESULT_SUCCESS;
   }
-  CUresult result =
+  Result result =
       block_create(&device_memory, RANGE_POOLED, size, &pool->base, address);
-  if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+  if (result != RESULT_OUT_OF_MEMORY) return result;
   /* The driver, too, waits for pending frees before it gives up. */
   streams_drain();
-  if (context_lost) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  if (context_lost) return RESULT_ILLEGAL_ADDRESS;
   pools_trim(false);
   return block_create(&device_memory, RANGE_POOLED, size, &pool->base, address);
 }
 
-static CUresult pool_free(uint64_t address, Stream *stream) {
+static Result pool_free(uint64_t address, Stream *stream) {
   Range *range = range_at(&device_memory, address);
   if (range == NULL || range->kind != RANGE_POOLED || range->cached ||
       range->freed_on != NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+    return RESULT_INVALID_VALUE;
   Operation *operation = operation_new(OPERATION_POOL_FREE, 0);
   operation->work.pool_free.address = address;
   range->freed_on = &stream->base;
   range->free_sequence = stream_push(stream, operation);
-  return CUDA_SUCCESS;
+  return RESULT_SUCCESS;
 }
 
 static int32_t pooled_in_use(void) {

@@ -1,6 +1,6 @@
 /* Sorted tables of disjoint address ranges. */
-#ifndef FAKE_CUDA_RANGES_H
-#define FAKE_CUDA_RANGES_H
+#ifndef FAKE_RANGES_H
+#define FAKE_RANGES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,13 +19,16 @@ typedef enum RangeKind {
 typedef struct Range {
   uint64_t begin, size;
   RangeKind kind;
-  int access;    /* CU_MEM_ACCESS_* */
+  int access;    /* ACCESS_* */
   Object *owner; /* a mapping's physical memory, a pooled range's pool, else NULL */
   /* Of a pooled range: where its free is queued, or NULL; and whether it has run. */
   Object *freed_on;
   uint64_t free_sequence;
   bool cached;
   bool device_mapped; /* of a pinned range */
+  /* Of a mapping that the device does not see yet: when it does, and with what access. */
+  int64_t seen_at_ns;
+  int access_then;
 } Range;
 
 typedef struct RangeTable {

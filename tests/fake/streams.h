@@ -3,10 +3,8 @@
  * Work is numbered as it is queued. What has to come first always has a lower number,
  * so the queue with the lowest one can always go on: nothing blocks for ever.
  */
-#ifndef FAKE_CUDA_STREAMS_H
-#define FAKE_CUDA_STREAMS_H
-
-#include <time.h>
+#ifndef FAKE_STREAMS_H
+#define FAKE_STREAMS_H
 
 #include "kernel_guard.h"
 #include "memory.h"
@@ -17,7 +15,7 @@ typedef struct Queue {
   Operation *first, *last;
 } Queue;
 
-/* As cuStreamIsCapturing tells it. */
+/* As the drivers tell it. */
 typedef enum CaptureStatus {
   CAPTURE_NONE,
   CAPTURE_ACTIVE,
@@ -122,12 +120,6 @@ static void random_seed(uint64_t seed) {
   if (random_state == 0) random_state = 1;
 }
 
-static int64_t clock_now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void streams_add(Stream *stream) {
   if (stream_count == stream_capacity) {
     stream_capacity = stream_capacity == 0 ? 16 : stream_capacity * 2;
@@ -227,9 +219,9 @@ static bool copy_may_use(const RangeTable *table, uint64_t address, uint64_t byt
 
 static bool copy_run(const CopyWork *copy, const void *staged) {
   const void *source = copy->source_table ? (const void *)copy->source : staged;
-  if (!copy_may_use(copy->source_table, copy->source, copy->bytes, CU_MEM_ACCESS_READ) ||
+  if (!copy_may_use(copy->source_table, copy->source, copy->bytes, ACCESS_READ) ||
       !copy_may_use(copy->destination_table, copy->destination, copy->bytes,
-                    CU_MEM_ACCESS_READWRITE))
+                    ACCESS_READ_WRITE))
     return false;
   memcpy((void *)copy->destination, source, copy->bytes);
   return true;
@@ -237,7 +229,7 @@ static bool copy_run(const CopyWork *copy, const void *staged) {
 
 static bool fill_run(const FillWork *fill) {
   if (!device_covers(fill->destination, fill->count * fill->width,
-                     CU_MEM_ACCESS_READWRITE))
+                     ACCESS_READ_WRITE))
     return false;
   uint8_t *bytes = (uint8_t *)fill->destination;
   const uint16_t value16 = (uint16_t)fill->value;
@@ -253,6 +245,7 @@ static bool fill_run(const FillWork *fill) {
 static void stream_step(Stream *stream) {
   Operation *operation = stream_pop(stream);
   bool legal = true;
+  mappings_reveal();
   switch (operation->kind) {
   case OPERATION_COPY:
     legal = copy_run(&operation->work.copy, operation->bytes);

@@ -8,6 +8,7 @@
 
 import type { AddressRange, Driver } from "../../lib/driver.ts";
 import { DriverError, type ErrorCode } from "../../lib/errors.ts";
+import type { Random } from "../model/random.ts";
 
 /** A method of the driver that may fail. */
 export type FallibleMethod = Exclude<keyof Driver, "info" | "close">;
@@ -61,6 +62,7 @@ export class Faults {
   /** Calls that were made to fail. */
   injected = 0;
   #planned: PlannedFault | undefined;
+  #chance: { oneIn: number; random: Random } | undefined;
   #lost = false;
   readonly #sizes = new Map<number, number>();
 
@@ -77,10 +79,16 @@ export class Faults {
     this.#planned = { method, callsLeft: kth, code, lasting };
   }
 
+  /** Makes one in so many calls fail with the code `driver`, until `clear`. */
+  failNowAndThen(oneIn: number, random: Random): void {
+    this.#chance = { oneIn, random };
+  }
+
   /** Lets all calls pass again, but on a lost device; returns whether any has failed. */
   clear(): boolean {
     const fired = this.#planned !== undefined && this.#planned.callsLeft <= 0;
     this.#planned = undefined;
+    this.#chance = undefined;
     return fired;
   }
 
@@ -88,6 +96,9 @@ export class Faults {
   enter(method: FallibleMethod): void {
     this.calls.set(method, (this.calls.get(method) ?? 0) + 1);
     if (this.#lost) throw this.#failure(method, "lost");
+    if (this.#chance && this.#chance.random.below(this.#chance.oneIn) === 0) {
+      throw this.#failure(method, "driver");
+    }
     const planned = this.#planned;
     if (!planned) return;
     if (planned.method !== "any" && planned.method !== method) return;

@@ -124,6 +124,32 @@ const options: WorldOptions[] = [
     mostStreams: 3,
   },
   {
+    name: "calls that fail now and then",
+    allocator: {
+      budget: 96 * GRANULE,
+      addressSpace: 512 * GRANULE,
+      freshAddresses: 64 * GRANULE,
+      maxRetired: 16,
+      growth: SINGLE_GRANULES,
+    },
+    device: { tlb: "keeps" },
+    mostStreams: 4,
+    faultOneIn: 60,
+  },
+  {
+    name: "calls that often fail, in a small arena",
+    allocator: {
+      budget: 64 * GRANULE,
+      addressSpace: 96 * GRANULE,
+      maxRetired: 4,
+      growth: { extentSize: 2 * GRANULE, mostExtents: 8 },
+    },
+    scarceAddresses: true,
+    device: { tlb: "keeps-invalid", maxPending: 200 },
+    mostStreams: 3,
+    faultOneIn: 8,
+  },
+  {
     name: "the latency policy in a small arena, flushed often",
     allocator: {
       policy: "latency",

@@ -16,6 +16,8 @@ import { MoonBright, type MoonBrightOptions } from "../../lib/moonbright.ts";
 import type { Stream } from "../../lib/stream.ts";
 import { modelImage } from "../model/kernels.ts";
 import { ModelDriver, type ModelOptions } from "../model/model_driver.ts";
+import { Faults, faulty } from "../faults/faulty_driver.ts";
+import { Random } from "../model/random.ts";
 import type { Step, World } from "./random_walk.ts";
 import { GRANULE } from "./support.ts";
 
@@ -33,6 +35,8 @@ export interface WorldOptions {
   scarceAddresses?: boolean;
   /** Most streams open at once, without the default stream. */
   mostStreams: number;
+  /** One in so many calls of the driver fails; none by default. */
+  faultOneIn?: number;
   /** Breaks the allocator on purpose, before its first use. */
   sabotage?(mb: MoonBright): void;
 }
@@ -76,6 +80,8 @@ function wordOf(tag: number, granule: number): number {
 export class CoherenceWorld implements World {
   readonly model: ModelDriver;
   readonly mb: MoonBright;
+  /** Makes calls fail, where some are to. */
+  readonly faults = new Faults();
   /** What a check has found that was not there. */
   readonly damage: string[] = [];
   /** Requests refused for lack of memory. */
@@ -105,7 +111,11 @@ export class CoherenceWorld implements World {
       ...options.device,
     });
     this.model.info.backend = options.backend ?? "model";
-    this.mb = new MoonBright(this.model, options.allocator);
+    const { faultOneIn } = options;
+    this.mb = new MoonBright(
+      faultOneIn ? faulty(this.model, this.faults) : this.model,
+      options.allocator,
+    );
     options.sabotage?.(this.mb);
     this.#streams = [this.mb.defaultStream];
     const durationNs = (args: DataView) => args.getFloat64(24, true);
@@ -130,10 +140,26 @@ export class CoherenceWorld implements World {
     const module = this.mb.loadModule(modelImage);
     this.#write = module.kernel("world_write");
     this.#check = module.kernel("world_check");
+    if (faultOneIn) this.faults.failNowAndThen(faultOneIn, new Random(seed));
   }
 
   /** Does one step. Throws if anything goes wrong that must not. */
-  run([kind, a, b, c]: Step): void {
+  run(step: Step): void {
+    try {
+      this.#do(step);
+    } catch (error) {
+      if (!this.#isExpected(error)) throw error;
+      this.#tell(() => `  which fails: ${(error as Error).message}`);
+    }
+  }
+
+  /** Whether an error comes of the calls that are made to fail, if any are. */
+  #isExpected(error: unknown): boolean {
+    return this.#options.faultOneIn !== undefined &&
+      error instanceof MoonBrightError && error.code === "driver";
+  }
+
+  #do([kind, a, b, c]: Step): void {
     if (kind < 300) this.#alloc(a, b, c);
     else if (kind < 560) this.#free(a, b, c);
     else if (kind < 630) this.#checkSome(a, b, c);
@@ -178,6 +204,7 @@ export class CoherenceWorld implements World {
 
   /** Frees everything, trims and closes, with nothing left over. */
   finish(): void {
+    this.faults.clear();
     while (this.#blocks.length > 0) this.#free(0, 0, 1);
     while (this.#graphs.length > 0) this.#closeGraph(0);
     this.mb.synchronize();
@@ -246,7 +273,6 @@ export class CoherenceWorld implements World {
     const one = this.#pick(a, this.#blocks);
     if (!one) return;
     if (c % 2 === 1) this.#checkTag(one, this.#pick(b >> 4, this.#streams), c);
-    this.#blocks.splice(this.#blocks.indexOf(one), 1);
     const last = b % 4 === 0 ? this.#pick(b >> 4, this.#streams) : undefined;
     // Noted uses are the allocator's to order; those it was not told of are ours.
     if (last && one.users.size === 0 && last !== one.own) {
@@ -257,6 +283,7 @@ export class CoherenceWorld implements World {
     );
     one.block.free(last);
     if (one.block.live) throw new Error("a freed block is live");
+    this.#blocks.splice(this.#blocks.indexOf(one), 1);
   }
 
   #freeMany(a: number): void {
@@ -290,23 +317,26 @@ export class CoherenceWorld implements World {
       this.#compare(one.block.address, bytes, one.tag);
     } else {
       this.#orderWrite(one, stream, c);
+      const { size } = one.block;
       one.tag = this.#newTag();
-      one.tagged = one.block.size;
-      const head = Math.min(512, one.tagged);
+      // Until all of it is written.
+      one.tagged = 0;
+      this.#noteUse(one, stream, true);
+      const head = Math.min(512, size);
       const words = new Uint32Array(Math.ceil(head / 4));
       words.fill(wordOf(one.tag, 0));
       const source = new Uint8Array(words.buffer, 0, head);
       one.block.write(source, options);
-      for (let at = 0; at < one.tagged; at += GRANULE) {
+      for (let at = 0; at < size; at += GRANULE) {
         const from = Math.max(at, 512);
-        const whole = Math.min(GRANULE + at, one.tagged) - from;
+        const whole = Math.min(GRANULE + at, size) - from;
         const bytes = whole - whole % 4;
         const value = wordOf(one.tag, at / GRANULE);
         if (bytes > 0) {
           one.block.fill(value, { ...options, offset: from, bytes, width: 4 });
         }
       }
-      one.tagged -= one.tagged > head ? one.tagged % 4 : 0;
+      one.tagged = size - (size > head ? size % 4 : 0);
     }
     this.#noteUse(one, stream, c % 3 !== 0);
   }
@@ -365,9 +395,10 @@ export class CoherenceWorld implements World {
   #closeStream(a: number): void {
     if (this.#streams.length < 2) return;
     const index = 1 + a % (this.#streams.length - 1);
-    const [stream] = this.#streams.splice(index, 1);
-    this.#tell(() => `close ${nameOf(stream!)}`);
-    stream!.close();
+    const stream = this.#streams[index]!;
+    this.#tell(() => `close ${nameOf(stream)}`);
+    stream.close();
+    this.#streams.splice(index, 1);
     // Those that were freed may still be written by graphs.
     const written = this.#graphs.flatMap(({ writes }) => writes);
     const known = [...this.#blocks, ...written.map(({ one }) => one)];
@@ -378,8 +409,8 @@ export class CoherenceWorld implements World {
         one.users.delete(one.own);
       }
       if (one.writer === stream) one.writer = one.own;
-      one.readers.delete(stream!);
-      one.users.delete(stream!);
+      one.readers.delete(stream);
+      one.users.delete(stream);
     }
   }
 
@@ -436,18 +467,21 @@ export class CoherenceWorld implements World {
     }
     const number = this.#nextNumber++;
     this.#tell(() => `inside: alloc block ${number}, write and free it`);
-    write({
-      number,
-      block,
-      tag: 0,
-      tagged: 0,
-      maxSize: 0,
-      own: stream,
-      writer: stream,
-      readers: new Set(),
-      users: new Set(),
-    });
-    block.free();
+    try {
+      write({
+        number,
+        block,
+        tag: 0,
+        tagged: 0,
+        maxSize: 0,
+        own: stream,
+        writer: stream,
+        readers: new Set(),
+        users: new Set(),
+      });
+    } finally {
+      block.free();
+    }
   }
 
   /** Launches a graph: its blocks are written again, freed or not. */
@@ -475,9 +509,11 @@ export class CoherenceWorld implements World {
 
   #closeGraph(a: number): void {
     if (this.#graphs.length === 0) return;
-    const [held] = this.#graphs.splice(a % this.#graphs.length, 1);
-    this.#tell(() => `close graph ${held!.number}`);
-    held!.graph.close();
+    const at = a % this.#graphs.length;
+    const { number, graph } = this.#graphs[at]!;
+    this.#tell(() => `close graph ${number}`);
+    graph.close();
+    this.#graphs.splice(at, 1);
   }
 
   #setBudget(a: number): void {
@@ -491,9 +527,10 @@ export class CoherenceWorld implements World {
   #writeTag(one: TaggedBlock, stream: Stream, c: number): void {
     this.#tell(() => `write block ${one.number} on ${nameOf(stream)}`);
     this.#orderWrite(one, stream, c);
-    one.tag = this.#newTag();
-    one.tagged = one.block.size;
-    this.#launch(this.#write, one.block, one.tagged, one.tag, stream, c);
+    const [tag, bytes] = [this.#newTag(), one.block.size];
+    this.#launch(this.#write, one.block, bytes, tag, stream, c);
+    one.tag = tag;
+    one.tagged = bytes;
     this.#noteUse(one, stream, true);
   }
 
@@ -564,6 +601,7 @@ export class CoherenceWorld implements World {
 
   /** Refusals for lack of memory are in order only if there was none to be had. */
   #acceptRefusal(error: unknown, size: number, maxSize: number): void {
+    if (this.#isExpected(error)) throw error;
     this.refused++;
     if (error instanceof MoonBrightError && error.code === "out-of-addresses") {
       if (!this.#options.scarceAddresses) throw error;

@@ -28,7 +28,7 @@ function setUp() {
     assert(address >= 0);
     extents.prepare(sizes.length, address + bytes);
     let at = address;
-    return mapper.install(address, [], 0, sizes).map((id, index) => {
+    return mapper.install(address, [], 0, sizes, () => {}).map((id, index) => {
       const slot = extents.add(id, sizes[index]!);
       extents.place(slot, at);
       at += sizes[index]!;

@@ -48,7 +48,7 @@ export interface FailedWalk {
 }
 
 /** Steps that may be taken to cut a failure down to what matters. */
-const SHRINK_STEPS = 20_000_000;
+const SHRINK_STEPS = 1_000_000;
 
 /** Makes the steps that belong to a seed. */
 export function randomSteps(seed: number, count: number): Step[] {

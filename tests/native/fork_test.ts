@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { fromFileUrl, join } from "@std/path";
 import { Backend } from "../../ffi/symbols.ts";
-import { buildFakeCuda } from "../fake/build.ts";
+import { buildFakeCuda, buildFakeHip } from "../fake/build.ts";
 
 const ROOT = fromFileUrl(new URL("../../", import.meta.url));
 
@@ -27,11 +27,12 @@ Deno.test("case 17: a forked child gets a clear error, and its parent goes on", 
       ...["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-pthread"],
       ...["-o", program, ...sources, "-ldl", "-lm"],
     ]);
-    const fake = await buildFakeCuda();
+    const [cuda, hip] = await Promise.all([buildFakeCuda(), buildFakeHip()]);
     for (
       const [name, args] of [
         ["on the host", [String(Backend.HOST), ""]],
-        ["on the fake CUDA driver", [String(Backend.CUDA), fake]],
+        ["on the fake CUDA driver", [String(Backend.CUDA), cuda]],
+        ["on the fake HIP runtime", [String(Backend.HIP), hip]],
       ] as const
     ) {
       await t.step(

@@ -1,9 +1,9 @@
 /* Drives every function of the shim on one backend, with good input and bad.
  *
- *   smoke_test host|cuda|fake LIBRARY PATTERN_MODULE BUSY_MODULE
+ *   smoke_test host|cuda|hip|fake-cuda|fake-hip LIBRARY PATTERN_MODULE BUSY_MODULE
  *
  * LIBRARY "" is the usual place; the modules are kernels/pattern.c and kernels/busy.c in
- * the backend's form. "fake" is cuda with the fake driver, which can be told to fail.
+ * the backend's form. The fake drivers can be told to fail.
  * Prints a line for each group of checks and exits with 1 if any check failed. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -31,6 +31,52 @@ static struct {
   double pattern_bytes, busy_bytes;
 } setup;
 
+/* Functions of the vendors by what they do. */
+typedef struct VendorNames {
+  const char *create, *release, *map, *unmap, *set_access, *synchronize, *copy_in,
+      *event_record, *stream_synchronize, *begin_capture, *instantiate, *pinned_address,
+      *pinned_alloc, *pinned_free, *out_of_memory, *illegal_address;
+} VendorNames;
+
+static const VendorNames cuda_names = {
+    .create = "cuMemCreate",
+    .release = "cuMemRelease",
+    .map = "cuMemMap",
+    .unmap = "cuMemUnmap",
+    .set_access = "cuMemSetAccess",
+    .synchronize = "cuStreamSynchronize",
+    .copy_in = "cuMemcpyHtoDAsync_v2",
+    .event_record = "cuEventRecord",
+    .stream_synchronize = "cuStreamSynchronize",
+    .begin_capture = "cuStreamBeginCapture_v2",
+    .instantiate = "cuGraphInstantiateWithFlags",
+    .pinned_address = "cuMemHostGetDevicePointer_v2",
+    .pinned_alloc = "cuMemHostAlloc",
+    .pinned_free = "cuMemFreeHost",
+    .out_of_memory = "cuMemCreate of 2097152 bytes: CUDA_ERROR_OUT_OF_MEMORY (2)",
+    .illegal_address = "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700)",
+};
+
+static const VendorNames hip_names = {
+    .create = "hipMemCreate",
+    .release = "hipMemRelease",
+    .map = "hipMemMap",
+    .unmap = "hipMemUnmap",
+    .set_access = "hipMemSetAccess",
+    .synchronize = "hipStreamSynchronize",
+    .copy_in = "hipMemcpyHtoDAsync",
+    .event_record = "hipEventRecord",
+    .stream_synchronize = "hipStreamSynchronize",
+    .begin_capture = "hipStreamBeginCapture",
+    .instantiate = "hipGraphInstantiate",
+    .pinned_address = "hipHostGetDevicePointer",
+    .pinned_alloc = "hipHostMalloc",
+    .pinned_free = "hipHostFree",
+    .out_of_memory = "hipMemCreate of 2097152 bytes: hipErrorOutOfMemory (2)",
+    .illegal_address = "hipStreamSynchronize: hipErrorIllegalAddress (700)",
+};
+
+static const VendorNames *vendor = &cuda_names;
 static uint32_t (*fake_fail)(const char *name, uint32_t kth, int32_t code);
 static int32_t (*fake_live)(int32_t what);
 static int (*fake_stream_synchronize)(void *stream);
@@ -127,10 +173,10 @@ static void test_library(void) {
   BAD(mb_device_count(setup.backend, NULL, 5, &count));
   BAD(mb_device_count(setup.backend, bad_name, 3, &count));
   BAD(mb_device_count(setup.backend, missing_path, 1000000, &count));
-  EXPECT(MB_UNSUPPORTED, mb_device_count(MB_BACKEND_HIP, NULL, 0, &count));
-  EXPECT(MB_NO_LIBRARY,
-         mb_device_count(MB_BACKEND_CUDA, missing_path, missing_length, &count));
-  CHECK(strstr(error_text(), missing) != NULL);
+  for (int32_t gpu = MB_BACKEND_CUDA; gpu <= MB_BACKEND_HIP; gpu++) {
+    EXPECT(MB_NO_LIBRARY, mb_device_count(gpu, missing_path, missing_length, &count));
+    CHECK(strstr(error_text(), missing) != NULL);
+  }
   CHECK(mb_error_text(NULL, 0) == (int32_t)strlen(error_text()));
   CHECK(mb_error_text(tiny, 4) == 4);
   BAD(mb_device_properties(setup.backend, setup.library, setup.library_length, 0, NULL, name,
@@ -188,6 +234,8 @@ static void test_stale_device(uint32_t device) {
   STALE(mb_host_free(device, 1));
   STALE(mb_host_write(device, 1, &byte, 1));
   STALE(mb_host_read(device, &byte, 1, 1));
+  STALE(mb_wrap(device, 1, 1));
+  STALE(mb_unwrap(device, 1));
   STALE(mb_capture_begin(device, 1));
   STALE(mb_capture_end(device, 1, &id));
   STALE(mb_capture_status(device, 1, &capturing));
@@ -410,19 +458,19 @@ static void test_injected_failures(uint32_t device) {
   double granules[4] = {GRANULE, GRANULE, GRANULE, GRANULE};
   uint32_t ids[4], more[4];
   int32_t handles, mappings;
-  fake_fail("cuMemCreate", 3, 2);
+  fake_fail(vendor->create, 3, 2);
   EXPECT(MB_OUT_OF_MEMORY, mb_extents_create(device, 4, granules, ids));
-  CHECK(strstr(error_text(), "cuMemCreate of 2097152 bytes: CUDA_ERROR_OUT_OF_MEMORY (2)"));
+  CHECK(strstr(error_text(), vendor->out_of_memory) != NULL);
   CHECK(mb_driver_code() == 2 && used_memory(device) == used);
   OK(mb_extents_create(device, 4, granules, ids));
   handles = fake_live(0);
-  fake_fail("cuMemRelease", 3, 999);
+  fake_fail(vendor->release, 3, 999);
   EXPECT(MB_DRIVER, mb_extents_release(device, 4, ids));
   CHECK(fake_live(0) == handles);
-  fake_fail("cuMemMap", 3, 1);
+  fake_fail(vendor->map, 3, 1);
   EXPECT(MB_DRIVER, mb_map(device, address, 4, ids, 3, NULL));
   CHECK(fake_live(1) == 0);
-  fake_fail("cuMemSetAccess", 1, 1);
+  fake_fail(vendor->set_access, 1, 1);
   EXPECT(MB_DRIVER, mb_map(device, address, 4, ids, 3, NULL));
   CHECK(fake_live(1) == 0);
   OK(mb_map(device, address, 2, ids, MB_ACCESS_READ_WRITE, NULL));
@@ -430,35 +478,36 @@ static void test_injected_failures(uint32_t device) {
   OK(mb_memset(device, address, 5, 1, 2 * GRANULE, 0));
   OK(mb_synchronize(device));
   mappings = fake_live(1);
-  fake_fail("cuMemUnmap", 2, 999);
+  fake_fail(vendor->unmap, 2, 999);
   EXPECT(MB_DRIVER, mb_unmap(device, 2, starts, sizes));
   CHECK(strstr(error_text(), "undoing") == NULL);
   CHECK(fake_live(1) == mappings);
   CHECK(byte_at(device, address + GRANULE) == 5);
   OK(mb_memset(device, address, 6, 1, 2 * GRANULE, 0));
   EXPECT(MB_NOT_MAPPED, mb_memset(device, starts[1], 6, 1, 1, 0));
-  fake_fail("cuMemSetAccess", 1, 999);
+  fake_fail(vendor->set_access, 1, 999);
   EXPECT(MB_DRIVER, mb_set_access(device, starts[0], sizes[0], MB_ACCESS_NONE));
   OK(mb_memset(device, address, 7, 1, 2 * GRANULE, 0));
   OK(mb_synchronize(device));
-  /* The undo fails too: what is true is what is noted. */
-  fake_fail("cuMemUnmap", 2, 999);
-  fake_fail("cuMemMap", 2, 999);
+  /* The undo fails too: what is true is what is noted. The first range has two mappings,
+   * for which HIP is called one by one. */
+  fake_fail(vendor->unmap, setup.backend == MB_BACKEND_HIP ? 3 : 2, 999);
+  fake_fail(vendor->map, 2, 999);
   EXPECT(MB_DRIVER, mb_unmap(device, 2, starts, sizes));
   CHECK(strstr(error_text(), "undoing failed too: 2097152 bytes") != NULL);
   CHECK(byte_at(device, address) == 7);
   EXPECT(MB_NOT_MAPPED, mb_memset(device, address + GRANULE, 0, 1, 1, 0));
   OK(mb_map(device, address + GRANULE, 1, ids + 1, 3, NULL));
   OK(mb_unmap(device, 2, starts, sizes));
-  fake_fail("cuMemCreate", 2, 2);
+  fake_fail(vendor->create, 2, 2);
   EXPECT(MB_OUT_OF_MEMORY, mb_time_vmm(device, 4 * GRANULE, GRANULE, 1, (double[5]){0}));
-  fake_fail("cuMemMap", 2, 2);
+  fake_fail(vendor->map, 2, 2);
   EXPECT(MB_OUT_OF_MEMORY, mb_time_vmm(device, 4 * GRANULE, GRANULE, 1, (double[5]){0}));
   CHECK(fake_live(0) == handles && fake_live(1) == 0);
-  fake_fail("cuMemcpyHtoDAsync_v2", 1, 999);
+  fake_fail(vendor->copy_in, 1, 999);
   OK(mb_map(device, address, 4, ids, 3, NULL));
   EXPECT(MB_DRIVER, mb_copy_in(device, address, (const uint8_t *)granules, 8, 0));
-  fake_fail("cuEventRecord", 1, 999);
+  fake_fail(vendor->event_record, 1, 999);
   EXPECT(MB_DRIVER, mb_copy_out(device, (uint8_t *)more, address, 8, 0));
   sizes[0] = 4 * GRANULE;
   OK(mb_unmap(device, 1, starts, sizes));
@@ -856,6 +905,52 @@ static void test_pinned(uint32_t device, Kernels kernels) {
   OK(mb_unreserve(device, address));
 }
 
+static void test_wrapped(uint32_t device) {
+  /* Memory of another opening of the device stands for that of another library. */
+  uint32_t other = open_device();
+  double address = 0, plain, own = reserve(device, GRANULE);
+  uint8_t out[3000];
+  OK(mb_plain_alloc(other, 3000, &address));
+  OK(mb_memset(other, address, 0, 1, 3000, 0));
+  OK(mb_synchronize(other));
+  EXPECT(MB_NOT_MAPPED, mb_memset(device, address, 1, 1, 10, 0));
+  BAD(mb_wrap(device, 0, 10));
+  BAD(mb_wrap(device, address, 0));
+  BAD(mb_wrap(device, address, -1));
+  BAD(mb_wrap(device, NAN, 10));
+  BAD(mb_wrap(device, 9007199254740000.0, 10000));
+  OK(mb_wrap(device, address + 1000, 1000));
+  /* Apart from it, up to it, and every way to overlap. */
+  OK(mb_wrap(device, address, 1000));
+  OK(mb_unwrap(device, address));
+  BAD(mb_wrap(device, address, 1001));
+  BAD(mb_wrap(device, address + 1999, 2));
+  BAD(mb_wrap(device, address + 1200, 10));
+  BAD(mb_wrap(device, address, 3000));
+  BAD(mb_wrap(device, address + 1000, 1000));
+  BAD(mb_wrap(device, own + 5, 1));
+  BAD(mb_wrap(device, own - 5, 6));
+  OK(mb_plain_alloc(device, 4096, &plain));
+  BAD(mb_wrap(device, plain + 4095, 1));
+  OK(mb_memset(device, address + 1000, 7, 1, 1000, 0));
+  OK(mb_copy_out(device, out, address + 1000, 1000, 0));
+  CHECK(out[0] == 7 && out[999] == 7);
+  OK(mb_copy_out(other, out, address, 3000, 0));
+  CHECK(out[999] == 0 && out[1000] == 7 && out[1999] == 7 && out[2000] == 0);
+  EXPECT(MB_NOT_MAPPED, mb_memset(device, address + 999, 1, 1, 2, 0));
+  EXPECT(MB_NOT_MAPPED, mb_memset(device, address + 1999, 1, 1, 2, 0));
+  BAD(mb_unwrap(device, address + 1001));
+  BAD(mb_plain_free(device, address + 1000));
+  BAD(mb_unwrap(device, plain));
+  OK(mb_unwrap(device, address + 1000));
+  BAD(mb_unwrap(device, address + 1000));
+  EXPECT(MB_NOT_MAPPED, mb_memset(device, address + 1000, 1, 1, 1, 0));
+  OK(mb_plain_free(device, plain));
+  OK(mb_unreserve(device, own));
+  OK(mb_plain_free(other, address));
+  OK(mb_close(other));
+}
+
 static int32_t is_capturing(uint32_t device, uint32_t stream) {
   int32_t capturing = -1;
   OK(mb_capture_status(device, stream, &capturing));
@@ -989,7 +1084,7 @@ static void test_failing_graphs(uint32_t device) {
   uint64_t handle = 0;
   double pinned;
   OK(mb_stream_create(device, &stream));
-  fake_fail("cuStreamBeginCapture_v2", 1, 999);
+  fake_fail(vendor->begin_capture, 1, 999);
   EXPECT(MB_DRIVER, mb_capture_begin(device, stream));
   OK(mb_synchronize(device));
   OK(mb_capture_begin(device, stream));
@@ -1001,16 +1096,16 @@ static void test_failing_graphs(uint32_t device) {
   CHECK(strstr(error_text(), "capture again without it") != NULL);
   OK(mb_stream_synchronize(device, stream));
   OK(mb_capture_begin(device, stream));
-  fake_fail("cuGraphInstantiateWithFlags", 1, 2);
+  fake_fail(vendor->instantiate, 1, 2);
   EXPECT(MB_OUT_OF_MEMORY, mb_capture_end(device, stream, &graph));
   CHECK(fake_live(13) == 0 && fake_live(14) == 0);
   OK(mb_stream_synchronize(device, stream));
-  fake_fail("cuMemHostGetDevicePointer_v2", 1, 801);
+  fake_fail(vendor->pinned_address, 1, 801);
   EXPECT(MB_UNSUPPORTED, mb_host_alloc(device, 100, &pinned));
-  fake_fail("cuMemHostAlloc", 1, 2);
+  fake_fail(vendor->pinned_alloc, 1, 2);
   EXPECT(MB_OUT_OF_MEMORY, mb_host_alloc(device, 100, &pinned));
   OK(mb_host_alloc(device, 100, &pinned));
-  fake_fail("cuMemFreeHost", 1, 999);
+  fake_fail(vendor->pinned_free, 1, 999);
   EXPECT(MB_DRIVER, mb_host_free(device, pinned));
   OK(mb_host_free(device, pinned));
   OK(mb_stream_destroy(device, stream));
@@ -1216,14 +1311,14 @@ static void test_close_live(void) {
     STALE(mb_close(device));
   }
   /* Handles to operations: none may be left in the driver. */
-  for (int what = 0; setup.fake && what <= 14; what++) CHECK(fake_live(what) == 0);
+  for (int what = 0; setup.fake && what <= 15; what++) CHECK(fake_live(what) == 0);
 }
 
 /* An injected failure that no context survives. */
 static void test_injected_loss(void) {
   uint32_t device = open_device(), id;
   create(device, 1, 1, &id);
-  fake_fail("cuCtxSynchronize", 1, 719);
+  fake_fail(vendor->synchronize, 1, 719);
   EXPECT(MB_LOST, mb_synchronize(device));
   CHECK(mb_driver_code() == 719);
   OK(mb_close(device));
@@ -1241,7 +1336,7 @@ static void test_lost(void) {
   launch(device, kernels.fill, 0, fill, 3);
   EXPECT(MB_LOST, mb_synchronize(device));
   snprintf(first, sizeof first, "%s", error_text());
-  CHECK(strstr(first, "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700)") != NULL);
+  CHECK(strstr(first, vendor->illegal_address) != NULL);
   EXPECT(MB_LOST, mb_memory_info(device, free_and_total));
   CHECK(strcmp(first, error_text()) == 0 && mb_driver_code() == 700);
   EXPECT(MB_LOST, mb_unmap(device, 1, &address, &size));
@@ -1265,9 +1360,9 @@ static void test_two_devices(void) {
 
 static void find_fake(const char *library) {
   void *fake = dlopen(library, RTLD_NOW);
-  void *fail = fake ? dlsym(fake, "fakecuda_fail") : NULL;
-  void *live = fake ? dlsym(fake, "fakecuda_live") : NULL;
-  void *synchronize = fake ? dlsym(fake, "cuStreamSynchronize") : NULL;
+  void *fail = fake ? dlsym(fake, "fake_fail") : NULL;
+  void *live = fake ? dlsym(fake, "fake_live") : NULL;
+  void *synchronize = fake ? dlsym(fake, vendor->stream_synchronize) : NULL;
   if (!fail || !live || !synchronize) {
     fprintf(stderr, "%s is not the fake driver\n", library);
     exit(2);
@@ -1296,11 +1391,15 @@ int main(int count, char **arguments) {
   Kernels kernels;
   setvbuf(stdout, NULL, _IOLBF, 0);
   if (count != 5) {
-    fprintf(stderr, "usage: smoke_test host|cuda|fake LIBRARY PATTERN_MODULE BUSY_MODULE\n");
+    fprintf(stderr, "usage: smoke_test host|cuda|hip|fake-cuda|fake-hip LIBRARY "
+                    "PATTERN_MODULE BUSY_MODULE\n");
     return 2;
   }
-  setup.fake = strcmp(arguments[1], "fake") == 0;
-  setup.backend = strcmp(arguments[1], "host") == 0 ? MB_BACKEND_HOST : MB_BACKEND_CUDA;
+  setup.fake = strncmp(arguments[1], "fake-", 5) == 0;
+  setup.backend = strcmp(arguments[1], "host") == 0 ? MB_BACKEND_HOST
+                  : strstr(arguments[1], "hip")     ? MB_BACKEND_HIP
+                                                    : MB_BACKEND_CUDA;
+  if (setup.backend == MB_BACKEND_HIP) vendor = &hip_names;
   setup.library = (const uint8_t *)arguments[2];
   setup.library_length = (uint32_t)strlen(arguments[2]);
   setup.pattern = read_file(arguments[3], &setup.pattern_bytes);
@@ -1328,6 +1427,7 @@ int main(int count, char **arguments) {
   RUN("copies", test_copies(device, kernels));
   RUN("baselines", test_baselines(device));
   RUN("page-locked", test_pinned(device, kernels));
+  RUN("wrapped", test_wrapped(device));
   RUN("graphs", test_graphs(device, kernels));
   if (setup.fake) RUN("failing graphs", test_failing_graphs(device));
   RUN("timed loops", test_timed_loops(device, kernels));
@@ -1337,7 +1437,8 @@ int main(int count, char **arguments) {
   RUN("two devices", test_two_devices());
   RUN("close with live", test_close_live());
   if (setup.fake) RUN("injected loss", test_injected_loss());
-  if (setup.backend == MB_BACKEND_CUDA) RUN("lost", test_lost());
+  /* A fault in a kernel ends a process that uses the real HIP. */
+  if (setup.backend == MB_BACKEND_CUDA || setup.fake) RUN("lost", test_lost());
   free(setup.pattern);
   free(setup.busy);
   return failures ? 1 : 0;

@@ -1,6 +1,7 @@
 import { assert } from "@std/assert";
 import { fromFileUrl, join } from "@std/path";
-import { buildFakeCuda } from "../fake/build.ts";
+import { buildFakeCuda, buildFakeHip } from "../fake/build.ts";
+import { asHipImage } from "../fake/control.ts";
 
 const ROOT = fromFileUrl(new URL("../../", import.meta.url));
 
@@ -63,10 +64,20 @@ Deno.test("the shim does what its header says", async (t) => {
       await buildModule(dir, "busy"),
     ];
     await t.step("on the host", () => run(program, ["host", "", ...modules]));
-    const fake = await buildFakeCuda();
+    const cuda = await buildFakeCuda();
     await t.step(
       "on the fake CUDA driver",
-      () => run(program, ["fake", fake, ...modules]),
+      () => run(program, ["fake-cuda", cuda, ...modules]),
+    );
+    const hip = await buildFakeHip();
+    const codeObjects = await Promise.all(modules.map(async (module) => {
+      const path = `${module}.hsaco`;
+      await Deno.writeFile(path, asHipImage(await Deno.readFile(module)));
+      return path;
+    }));
+    await t.step(
+      "on the fake HIP runtime",
+      () => run(program, ["fake-hip", hip, ...codeObjects]),
     );
   } finally {
     await Deno.remove(dir, { recursive: true });

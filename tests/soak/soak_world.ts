@@ -89,6 +89,12 @@ const PAGE_BYTES = 4096;
 const MOST_PAGES = 24;
 const MOST_RANGES = 40;
 const MOST_BLOCKS = 600;
+/** Codes of refusals, besides a lack of memory. */
+const REFUSALS: readonly string[] = [
+  "cannot-grow",
+  "limit",
+  "out-of-addresses",
+];
 /** Small enough that the time goes into many blocks rather than few large ones. */
 const LARGEST_SHARE = 1 / 16;
 
@@ -381,7 +387,7 @@ export class SoakWorld {
     } catch (error) {
       const refused = error instanceof OutOfMemoryError ||
         error instanceof MoonBrightError &&
-          (error.code === "cannot-grow" || error.code === "limit");
+          REFUSALS.includes(error.code);
       if (!refused) throw error;
       this.#counts.refused++;
       return undefined;
