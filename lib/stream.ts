@@ -77,6 +77,8 @@ export class Stream {
    * from and to the host, and nothing can wait for the whole device. A block of another
    * stream must have been used on this one before. Allocating goes on as ever.
    *
+   * If it fails, paged ranges are as before it: nothing of what it did to them is done.
+   *
    * The blocks that the work uses keep their memory until the graph is closed, also when
    * they are freed or shrunk. A block whose address reaches a kernel as a mere number has
    * to be named: by its `useOn` of this stream, inside the function.
@@ -111,7 +113,7 @@ export class Stream {
       const id = streams.endCapture(this.#number);
       return new Graph(this, id, graphs.end(this.#number));
     } catch (error) {
-      graphs.drop(graphs.end(this.#number));
+      graphs.fail(this.#number);
       if (!this.#owner.closed && this.#open) {
         streams.abandonCapture(this.#number);
       }

@@ -139,16 +139,16 @@ Deno.test("the timer tells the device's time, not the host's", () => {
       0,
     );
   const ns = timer.time(3, spin);
-  assert(ns > 1.9e6 && ns < 20e6, `${ns}`);
-  // A host that takes a while for each launch is not noticed.
+  assert(ns > 1.9e6, `${ns}`);
+  // A host that takes a while for each launch, far longer than the kernel, is not noticed.
   const slow = () => {
-    const until = performance.now() + 0.005;
+    const until = performance.now() + 0.05;
     while (performance.now() < until);
     c.driver.launch(c.empty.driverId, { grid: [1], block: [1] }, spinNs, 0);
   };
   timer.time(100, slow);
-  const emptyNs = Array.from({ length: 9 }, () => timer.time(100, slow)).sort();
-  assert(emptyNs[0]! < 5000, `${emptyNs}`);
+  const emptyNs = Array.from({ length: 9 }, () => timer.time(100, slow));
+  assert(Math.min(...emptyNs) < 25_000, `${emptyNs}`);
 });
 
 for (const bits of [0, 1, 2, 5, 10, 15, 20]) {

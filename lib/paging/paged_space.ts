@@ -325,8 +325,7 @@ export class PagedSpace {
       this.#releaseNow(range, pieces);
       this.#virtual.recycle([{ first, count: most }]);
     });
-    this.#ranges.add(range);
-    this.#mappedPages += pages;
+    this.#add(range);
     return new PagedRange(this, range);
   }
 
@@ -428,6 +427,7 @@ export class PagedSpace {
         `Cannot grow by ${pages} pages: the range has ${range.pages} and may have ${range.most}; allocate it with more "maxPages"`,
       );
     }
+    const undo = this.#undoIfFailed(range);
     const captured = this.#noteCapture(range);
     const pieces = this.#takeFrames(range.stream, pages, captured);
     const version = range.version + 1;
@@ -442,6 +442,7 @@ export class PagedSpace {
     appendPieces(range.pieces, pieces);
     range.pages += pages;
     this.#mappedPages += pages;
+    undo(pieces);
   }
 
   /**
@@ -452,6 +453,7 @@ export class PagedSpace {
   shrinkRange(range: RangeState, pages: number): void {
     checkCount(pages, "pages", range.pages);
     const left = range.pages - pages;
+    const undo = this.#undoIfFailed(range);
     this.#noteCapture(range);
     this.#orderUsers(range);
     // Cleared at once: the range may grow there again.
@@ -465,6 +467,7 @@ export class PagedSpace {
     range.pages = left;
     this.#mappedPages -= pages;
     this.#release(range, gone);
+    undo();
   }
 
   /**
@@ -486,6 +489,7 @@ export class PagedSpace {
         `Cannot fork: maxPages ${most} is less than the ${range.pages} pages of the range`,
       );
     }
+    const undo = this.#undoIfFailed(range);
     const captured = this.#noteCapture(range) || this.#isCapturing(stream);
     // For the contents. The range need not wait for the fork: what either writes is its own.
     this.#join(stream, range.stream);
@@ -534,8 +538,8 @@ export class PagedSpace {
       throw error;
     }
     range.version++;
-    this.#ranges.add(fork);
-    this.#mappedPages += fork.pages;
+    undo();
+    this.#add(fork);
     return new PagedRange(this, fork);
   }
 
@@ -557,6 +561,7 @@ export class PagedSpace {
     }
     if (count === 0) return;
     const before = slicePieces(range.pieces, first, first + count);
+    const undo = this.#undoIfFailed(range);
     const captured = this.#noteCapture(range);
     this.#orderUsers(range);
     const after: Piece[] = [];
@@ -599,6 +604,7 @@ export class PagedSpace {
     range.pieces = [];
     for (const part of [head, after, tail]) appendPieces(range.pieces, part);
     this.#release(range, dropped);
+    undo(taken);
   }
 
   /**
@@ -607,6 +613,7 @@ export class PagedSpace {
    * @internal
    */
   protectRange(range: RangeState, readOnly: boolean): void {
+    const undo = this.#undoIfFailed(range);
     this.#noteCapture(range);
     this.#orderUsers(range);
     const spans = readOnly
@@ -622,6 +629,7 @@ export class PagedSpace {
     }
     range.version++;
     range.readOnly = readOnly;
+    undo();
   }
 
   /** Undoes a change of rights whose later launches failed: of many stretches some are changed. */
@@ -741,6 +749,7 @@ export class PagedSpace {
    * @internal
    */
   freeRange(range: RangeState): void {
+    const undo = this.#undoIfFailed(range);
     if (!this.#noteCapture(range)) this.#orderUsers(range);
     range.live = false;
     this.#ranges.delete(range);
@@ -749,6 +758,44 @@ export class PagedSpace {
     range.pieces = [];
     this.#release(range, pieces);
     this.#retire(range);
+    undo();
+  }
+
+  /** Adds a range that was made; should that have been in a capture that fails, it goes again. */
+  #add(range: RangeState): void {
+    this.#ranges.add(range);
+    this.#mappedPages += range.pages;
+    const pieces = range.pieces.slice();
+    this.#mb.allocator.graphs.onFailure(range.stream, () => {
+      range.live = false;
+      this.#ranges.delete(range);
+      this.#mappedPages -= range.pages;
+      this.#releaseNow(range, pieces);
+      // Its entries were never written.
+      this.#virtual.recycle([{ first: range.first, count: range.most }]);
+    });
+  }
+
+  /**
+   * Begins a change of a range; the function that it returns ends it. In a capture that
+   * fails it is undone, its kernels never having run, and the frames that it gave the
+   * range are given back.
+   */
+  #undoIfFailed(range: RangeState): (taken?: readonly Piece[]) => void {
+    if (!this.#isCapturing(range.stream)) return () => {};
+    const before = { ...range, pieces: range.pieces.slice() };
+    const parkedBefore = this.#parked.length;
+    return (taken = []) => {
+      const parked = new Set(this.#parked.slice(parkedBefore));
+      this.#mb.allocator.graphs.onFailure(range.stream, () => {
+        this.#parked = this.#parked.filter((one) => !parked.has(one));
+        if (!range.live) this.#mappedPages += before.pages;
+        else this.#mappedPages += before.pages - range.pages;
+        Object.assign(range, before);
+        this.#ranges.add(range);
+        this.#releaseNow(range, taken);
+      });
+    };
   }
 
   /** Retires the pages of a range that is gone, once no graph may write their entries. */
@@ -1045,7 +1092,13 @@ export class PagedSpace {
 
   #noteCapture(range: RangeState): boolean {
     const captured = this.#isCapturing(range.stream);
-    if (captured) range.captured = true;
+    if (captured && !range.captured) {
+      range.captured = true;
+      this.#mb.allocator.graphs.onFailure(
+        range.stream,
+        () => range.captured = false,
+      );
+    }
     return captured;
   }
 }

@@ -35,18 +35,17 @@ export class PinnedRing {
    * A list written while the stream is captured stays until `close`.
    */
   write(bytes: Uint8Array, stream: number): number {
-    const captured = this.#mb.allocator.streams.clocks[stream]!.capturing;
+    const { streams, graphs } = this.#mb.allocator;
+    const captured = streams.clocks[stream]!.capturing;
     const chunk = captured
       ? this.#newChunk(bytes.byteLength)
       : this.#chunkFor(bytes.byteLength);
     chunk.captured = captured;
+    if (captured) graphs.onFailure(stream, () => chunk.captured = false);
     const address = chunk.address + chunk.used;
     this.#mb.driver.writePinned(address, bytes);
     chunk.used += Math.ceil(bytes.byteLength / 16) * 16;
-    chunk.epochs.set(
-      stream,
-      this.#mb.allocator.streams.clocks[stream]!.recorded,
-    );
+    chunk.epochs.set(stream, streams.clocks[stream]!.recorded);
     return address;
   }
 

@@ -294,3 +294,60 @@ testOnAll(
     assertSameBytes(found.bytes(), bytes);
   },
 );
+
+testOnAll("a capture that fails leaves ranges as they were", (bench) => {
+  const { mb } = bench;
+  using stream = mb.createStream();
+  using space = bench.space({ pages: 64, maxFrames: 48 });
+  const bytes = [1, 2, 3].map((seed) => testBytes(4 * PAGE, seed));
+  const ranges = bytes.map((bytes) => {
+    const range = space.alloc(4, { stream, maxPages: 8 });
+    range.write(bytes);
+    return range;
+  });
+  const [shared, plain, last] = ranges as [PagedRange, PagedRange, PagedRange];
+  const fork = shared.fork();
+  const all = [...ranges, fork];
+  const stateOf = () => ({
+    ...space.stats(),
+    launches: 0,
+    entries: bench.entries(space),
+    ranges: all.map(({ live, firstPage, pages, version }) => [
+      live,
+      firstPage,
+      pages,
+      version,
+    ]),
+  });
+  const before = stateOf();
+  const made: PagedRange[] = [];
+  const changes: Record<string, () => void> = {
+    alloc: () => made.push(space.alloc(3, { stream })),
+    grow: () => plain.grow(2),
+    shrink: () => plain.shrink(3),
+    fork: () => made.push(plain.fork()),
+    writable: () => shared.writable(0, 2),
+    protect: () => plain.protect(true),
+    free: () => last.free(),
+  };
+  const names = Object.keys(changes);
+  // Each alone, and all in both orders.
+  const walks = [...names.map((name) => [name]), names, names.toReversed()];
+  for (const walk of walks) {
+    const error = assertThrows(() =>
+      stream.capture(() => {
+        for (const name of walk) changes[name]!();
+        throw new Error("mine");
+      })
+    );
+    assertEquals((error as Error).message, "mine", walk.join());
+    assertEquals(stateOf(), before, walk.join());
+    assert(made.splice(0).every(({ live }) => !live));
+    bytes.forEach((bytes, at) => assertSameBytes(ranges[at]!.read(), bytes));
+    assertSameBytes(fork.read(), bytes[0]!);
+  }
+  // Nothing of it is kept for a graph that there never was.
+  fork.free();
+  for (const range of ranges) range.free();
+  assertEquals(space.stats().usedFrames, 0);
+});

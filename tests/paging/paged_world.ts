@@ -87,6 +87,9 @@ const MOST_GRAPHS = 6;
 /** Steps in which some of everything must have happened. */
 const MANY_STEPS = 20_000;
 
+/** What a capture is made to fail with. */
+class FailedCapture extends Error {}
+
 /** Runs steps against one space. */
 export class PagedWorld implements World {
   /** Reads that were compared. */
@@ -165,7 +168,8 @@ export class PagedWorld implements World {
     else if (kind < 970) this.settle(a);
     else if (kind < 975) this.#freeMany(a);
     else if (this.#options.captures) {
-      if (kind < 988) this.#capture(a, b, c);
+      if (kind < 985) this.#capture(a, b, c);
+      else if (kind < 988) this.#failToCapture(a, b, c);
       else if (kind < 997) this.#relaunch(a, b);
       else this.#forgetGraphs();
     } else this.#readByKernel(a, b, c);
@@ -528,13 +532,58 @@ export class PagedWorld implements World {
     }
   }
 
+  /** A capture that fails at its end: all is as before. */
+  #failToCapture(a: number, b: number, c: number): void {
+    if (this.#streams.length < 2) return;
+    const restore = this.#saved();
+    try {
+      this.#capture(a, b, c, true);
+    } catch (error) {
+      if (!(error instanceof FailedCapture)) throw error;
+      restore();
+    }
+  }
+
+  /** Remembers the model; returns what puts it back. */
+  #saved(): () => void {
+    const ranges = [...this.#ranges];
+    const states = ranges.map((one) => ({
+      ...one,
+      pages: one.pages.map((page) => ({
+        ...page,
+        tags: [...page.tags] as [number, number],
+      })),
+    }));
+    const frames = [...this.#frames].map((frame) => ({ frame, ...frame }));
+    const [parked, parkedPages] = [this.#parked, this.#parkedPages].map((
+      list,
+    ) => list.length);
+    return () => {
+      this.#capturing = undefined;
+      this.#capturedStream = undefined;
+      this.#ranges.splice(0, Infinity, ...ranges);
+      ranges.forEach((one, at) => Object.assign(one, states[at]));
+      this.#frames.clear();
+      for (const { frame, references } of frames) {
+        frame.references = references;
+        this.#frames.add(frame);
+      }
+      this.#parked.length = parked!;
+      this.#parkedPages.length = parkedPages!;
+    };
+  }
+
   /** Changes ranges of a stream under capture, and launches the graph. */
-  #capture(a: number, b: number, c: number): void {
+  #capture(a: number, b: number, c: number, failing = false): void {
     if (this.#streams.length < 2) return;
     if (this.#graphs.length >= MOST_GRAPHS) return;
     const stream = this.#streams[1 + a % (this.#streams.length - 1)]!;
     const ranges: ModelRange[] = [];
-    this.#tell(() => `capture on ${nameOf(stream)}:`);
+    this.#tell(() =>
+      `capture on ${nameOf(stream)}${
+        failing ? ", which fails at its end" : ""
+      }:`
+    );
     const graph = stream.capture(() => {
       this.#capturing = { graph: undefined!, ranges };
       this.#capturedStream = stream;
@@ -543,8 +592,10 @@ export class PagedWorld implements World {
         x = (x * 31 + 7) % 2 ** 16;
         y = (y * 17 + 3) % 2 ** 16;
         const mine = this.#ranges.findIndex((one) => one.stream === stream);
-        const which = x % 3 === 0 ? x : Math.max(mine, 0);
         const what = (x >> 4) % 8;
+        // What other streams do meanwhile is done, whatever becomes of the capture.
+        if (failing && mine < 0 && what > 0) continue;
+        const which = x % 3 === 0 && !failing ? x : Math.max(mine, 0);
         if (what === 0) this.#alloc(x, y, this.#streams.indexOf(stream));
         if (what === 1) this.#grow(which, y);
         if (what === 2) this.#shrink(which, y);
@@ -554,6 +605,7 @@ export class PagedWorld implements World {
         if (what >= 6) this.#writeByKernel(which, y, x);
         this.#assertFigures();
       }
+      if (failing) throw new FailedCapture();
     });
     this.#capturing = undefined;
     this.#capturedStream = undefined;
