@@ -16,6 +16,7 @@ import { parseArgs } from "@std/cli/parse-args";
 import { buildHostKernels } from "../../ffi/build.ts";
 import { openLibrary } from "../../ffi/library.ts";
 import { Backend, Property, Status, type SYMBOLS } from "../../ffi/symbols.ts";
+import { asHipImage } from "../fake/control.ts";
 import { Random } from "../model/random.ts";
 
 /** What came of it. */
@@ -30,8 +31,7 @@ export interface HostileReport {
   problems: string[];
 }
 
-/** All functions, but those that lend memory of others: there the caller vouches for the address. */
-type Name = Exclude<keyof typeof SYMBOLS, "mb_wrap" | "mb_unwrap">;
+type Name = keyof typeof SYMBOLS;
 
 /** What an argument stands for: how good ones come about, and which bad ones to try. */
 type Kind =
@@ -55,6 +55,8 @@ type Kind =
   | "granule"
   | "granules"
   | "rangeCount"
+  | "borrowed"
+  | "borrowedBytes"
   | "access"
   | "bytes"
   | "data"
@@ -142,6 +144,8 @@ const PARAMETERS: Record<Name, readonly Kind[]> = {
   mb_host_free: ["device", "address"],
   mb_host_write: ["device", "address", "data", "bytes"],
   mb_host_read: ["device", "out", "address", "bytes"],
+  mb_wrap: ["device", "borrowed", "borrowedBytes"],
+  mb_unwrap: ["device", "borrowed"],
   mb_capture_begin: ["device", "stream"],
   mb_capture_end: ["device", "stream", "out"],
   mb_capture_status: ["device", "stream", "out"],
@@ -180,6 +184,7 @@ const PARAMETERS: Record<Name, readonly Kind[]> = {
 const GRANULE = 2 * 1024 ** 2;
 /** More than any count or any mapped range here has in bytes. */
 const BUFFER_BYTES = 10 * 1024 ** 2;
+const BORROWED_BYTES = 1024 ** 2;
 /** Devices, and things of each kind, that are kept to be used as good arguments. */
 const MOST_KEPT = 24;
 const MOST_OPEN = 3;
@@ -293,6 +298,11 @@ class Hostility {
   readonly #images: Uint8Array<ArrayBuffer>[];
   readonly #data = new Uint8Array(BUFFER_BYTES);
   readonly #out = new Uint8Array(BUFFER_BYTES);
+  /** Memory that is not the shim's, and its address. */
+  readonly #lender = new Uint8Array(BORROWED_BYTES);
+  readonly #borrowed = Number(
+    Deno.UnsafePointer.value(Deno.UnsafePointer.of(this.#lender)),
+  );
   readonly #devices = new Map<number, Kept>();
   readonly #succeeded = new Set<Name>();
   readonly #refused = new Set<Name>();
@@ -362,6 +372,8 @@ class Hostility {
       if (status !== Status.OK) this.#problem(`mb_close returned ${status}`);
     }
     this.#devices.clear();
+    // Held until here: devices have used it.
+    this.#lender.fill(0);
     this.#proveDevice();
     const names = (Object.keys(PARAMETERS) as Name[])
       .filter((name) => !PLAIN.includes(name));
@@ -430,6 +442,10 @@ class Hostility {
       kept.mapped.push(args[1] as number);
       kept.addresses.push(args[1] as number);
     }
+    // A GPU can't reach what was lent here: using it would lose the context.
+    if (name === "mb_wrap" && this.#backend === Backend.HOST) {
+      kept.addresses.push(args[1] as number);
+    }
     const made = MAKES[name];
     if (!made) return;
     const list = kept[made.list];
@@ -492,6 +508,10 @@ class Hostility {
         return GRANULE * (1 + this.#random.below(2));
       case "address":
         return this.#address(kept);
+      case "borrowed":
+        return this.#borrowed;
+      case "borrowedBytes":
+        return BORROWED_BYTES;
       case "access":
         return this.#pick([0, 1, 3])!;
       case "bytes":
@@ -547,6 +567,10 @@ class Hostility {
           this.#random.below(this.#imageBytes + 1),
           ...HOSTILE_NUMBERS.filter((number) => !(number > this.#imageBytes)),
         ])!;
+      case "borrowed":
+      case "borrowedBytes":
+        // What passes is believed: see HOSTILE_NUMBERS for the others.
+        return this.#pick([0, -1, 0.5, NaN, Infinity, 2 ** 53, 2 ** 64])!;
       case "samples":
         return this.#pick([0, 10_000_001, 0xffffffff])!;
       case "size":
@@ -695,7 +719,8 @@ if (import.meta.main) {
   using library = openLibrary();
   const properties = new Float64Array(Property.COUNT);
   const vendor = new TextEncoder().encode(host ? "" : target);
-  const backend = host ? Backend.HOST : Backend.CUDA;
+  const gpu = target.includes("hip") ? Backend.HIP : Backend.CUDA;
+  const backend = host ? Backend.HOST : gpu;
   const described = library.symbols.mb_device_properties(
     backend,
     vendor,
@@ -706,12 +731,13 @@ if (import.meta.main) {
     512,
   );
   if (described !== Status.OK) throw new Error("Cannot find the device");
+  const image = Deno.readFileSync(buildHostKernels("busy"));
   const hostility = new Hostility(
     library.symbols,
     seed,
     backend,
     host ? "" : target,
-    [Deno.readFileSync(buildHostKernels("busy"))],
+    [backend === Backend.HIP ? asHipImage(image) : image],
   );
   const end = performance.now() + ms;
   const { report } = hostility;

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { fromFileUrl } from "@std/path";
 import { buildHostKernels } from "../../ffi/build.ts";
 import { SYMBOLS } from "../../ffi/symbols.ts";
-import { buildFakeCuda } from "../fake/build.ts";
+import { buildFakeCuda, buildFakeHip } from "../fake/build.ts";
 import { buildSanitizedShim, type SanitizedShim } from "../soak/sanitizers.ts";
 import type { HostileReport } from "./hostile_calls.ts";
 
@@ -31,12 +31,16 @@ async function hostile(
 
 Deno.test("whatever the shim is called with, it returns a status", async (t) => {
   buildHostKernels("busy");
-  const fake = await buildFakeCuda();
+  const targets = [
+    ["host", "host"],
+    ["fake cuda", await buildFakeCuda()],
+    ["fake hip", await buildFakeHip()],
+  ];
   const dir = await Deno.makeTempDir({ prefix: "moonbright-hostile-" });
   try {
     const shim: SanitizedShim | undefined = await buildSanitizedShim(dir);
     const seed = Number(Deno.env.get("MOONBRIGHT_SEED") ?? 1);
-    for (const [name, target] of [["host", "host"], ["fake cuda", fake]]) {
+    for (const [name, target] of targets) {
       await t.step(`${name}, seed ${seed}`, async () => {
         const { problems, calls, statuses } = await hostile(
           target!,

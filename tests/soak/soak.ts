@@ -8,7 +8,7 @@
  */
 
 import { fromFileUrl } from "@std/path";
-import { buildFakeCuda } from "../fake/build.ts";
+import { buildFakeCuda, buildFakeHip } from "../fake/build.ts";
 import { buildSanitizedShim } from "./sanitizers.ts";
 
 const script = (path: string) => fromFileUrl(new URL(path, import.meta.url));
@@ -24,12 +24,12 @@ if (import.meta.main) {
   try {
     const shim = await buildSanitizedShim(folder);
     if (!shim) console.error("cc has no sanitizers: soaking without them");
-    const fake = await buildFakeCuda();
-    const half = `${minutes * 60_000 / 2}`;
+    const targets = ["host", await buildFakeCuda(), await buildFakeHip()];
+    const ms = `${minutes * 60_000 / targets.length}`;
+    const hostile = script("../abuse/hostile_calls.ts");
     const runs = [
       [script("load.ts"), "--device", "host", "--minutes", `${minutes}`],
-      [script("../abuse/hostile_calls.ts"), "host", "--ms", half],
-      [script("../abuse/hostile_calls.ts"), fake, "--ms", half],
+      ...targets.map((target) => [hostile, target, "--ms", ms]),
     ];
     for (const args of runs) {
       const { success } = await new Deno.Command(Deno.execPath(), {
