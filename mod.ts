@@ -29,6 +29,7 @@ export { WrappedMemory } from "./lib/wrapped_memory.ts";
 export {
   type DataMemory,
   type ElementArray,
+  type ElementArrays,
   type ElementOptions,
   type ElementReadOptions,
   type ElementType,

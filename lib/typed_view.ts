@@ -22,13 +22,37 @@ const ARRAYS = {
   f64: Float64Array,
 } as const;
 
+/** The typed arrays by types of elements. */
+export interface ElementArrays {
+  /** Whole numbers of 8 bits, from 0 on. */
+  u8: Uint8Array;
+  /** Whole numbers of 8 bits. */
+  i8: Int8Array;
+  /** Whole numbers of 16 bits, from 0 on. */
+  u16: Uint16Array;
+  /** Whole numbers of 16 bits. */
+  i16: Int16Array;
+  /** Floating-point numbers of 16 bits. */
+  f16: Float16Array;
+  /** Whole numbers of 32 bits, from 0 on. */
+  u32: Uint32Array;
+  /** Whole numbers of 32 bits. */
+  i32: Int32Array;
+  /** Floating-point numbers of 32 bits. */
+  f32: Float32Array;
+  /** Whole numbers of 64 bits, from 0 on. */
+  u64: BigUint64Array;
+  /** Whole numbers of 64 bits. */
+  i64: BigInt64Array;
+  /** Floating-point numbers of 64 bits. */
+  f64: Float64Array;
+}
+
 /** Name of a type of elements. */
-export type ElementType = keyof typeof ARRAYS;
+export type ElementType = keyof ElementArrays;
 
 /** The typed array of a type of elements. */
-export type ElementArray<T extends ElementType> = InstanceType<
-  (typeof ARRAYS)[T]
->;
+export type ElementArray<T extends ElementType> = ElementArrays[T];
 
 /** Memory that can be read and written: a block, or wrapped memory. */
 export interface DataMemory {
