@@ -155,7 +155,10 @@ export class Allocator {
         Number.MAX_SAFE_INTEGER,
       ),
       granularity,
-      options.freshAddresses,
+      {
+        fresh: options.freshAddresses,
+        renewable: profile.memoryFollowsAddresses,
+      },
     );
     this.anchorBytes = profile.anchored && !this.plain
       ? anchor(driver, this.arena)

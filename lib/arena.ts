@@ -211,26 +211,37 @@ export class Arena {
   }
 }
 
+/** How an arena is reserved. */
+export interface ReserveOptions {
+  /** Bytes to hand out before flushed ranges are used again. */
+  fresh?: number;
+  /** Whether there must be room for as many addresses again, for {@linkcode Arena.renew}. */
+  renewable?: boolean;
+}
+
 /**
  * Reserves as much of `wanted` bytes as the system grants, halving at each refusal.
  *
  * @param wanted bytes of address space to ask for first
  * @param least bytes below which there is no point in going on
- * @param fresh bytes to hand out before flushed ranges are used again
  * @throws {MoonBrightError} code `out-of-addresses` if not even `least` bytes are granted
  */
 export function reserveArena(
   driver: Driver,
   wanted: number,
   least: number,
-  fresh?: number,
+  { fresh, renewable = false }: ReserveOptions = {},
 ): Arena {
   const { granularity } = driver.info;
   let cause: unknown;
   let size = Math.max(roundDown(wanted, granularity), granularity);
   for (; size >= least; size = roundDown(size / 2, granularity)) {
     try {
-      return new Arena(driver.reserve(size), size, fresh);
+      // The smallest arena is better than none, though it can't be renewed.
+      const base = renewable && size / 2 >= least
+        ? reserveBesideOther(driver, size)
+        : driver.reserve(size);
+      return new Arena(base, size, fresh);
     } catch (error) {
       // Only a refused size is worth a smaller try: a lost device stays lost.
       if (!(error instanceof DriverError) || error.code === "lost") throw error;
@@ -247,4 +258,16 @@ export function reserveArena(
     }; raise the limit on virtual memory (ulimit -v) or pass a smaller "addressSpace"`,
     { cause },
   );
+}
+
+/** Reserves `size` bytes if as many could be reserved besides; returns the address. */
+function reserveBesideOther(driver: Driver, size: number): number {
+  const base = driver.reserve(size);
+  try {
+    driver.unreserve(driver.reserve(size));
+  } catch (error) {
+    driver.unreserve(base);
+    throw error;
+  }
+  return base;
 }

@@ -277,12 +277,13 @@ Deno.test("the chosen call fails, once, and changes nothing", () => {
   assertFails("lost", () => model.createStream());
 });
 
-Deno.test("one reservation has its limit, and addresses come back", () => {
-  const model = new ModelDriver({ reservable: 8 * granule });
-  assertFails("out-of-addresses", () => model.reserve(9 * granule));
+Deno.test("reservations have their limit, and addresses come back", () => {
+  const model = new ModelDriver({ reservable: 9 * granule });
+  assertFails("out-of-addresses", () => model.reserve(10 * granule));
   const first = model.reserve(8 * granule);
   const second = model.reserve(granule);
   assert(second >= first + 8 * granule);
+  assertFails("out-of-addresses", () => model.reserve(granule));
   model.unreserve(first);
   assertEquals(model.reserve(4 * granule), first);
 });

@@ -153,6 +153,8 @@ export interface HipOptions {
   silentMapFailure: number;
   /** 1: memory stays used until its address range is freed, as by 7.2. */
   memoryStays: number;
+  /** Bytes of addresses that can be reserved at once, 0 for no limit. */
+  reservable: number;
 }
 
 const HIP_SYMBOLS = {

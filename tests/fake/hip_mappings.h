@@ -35,6 +35,10 @@ static Result hip_reserve(uint64_t size, uint64_t alignment, uint64_t *address) 
     return RESULT_SUCCESS;
   }
   if (alignment < HIP_GRANULARITY) alignment = HIP_GRANULARITY;
+  uint64_t reserved = 0;
+  for (size_t i = 0; i < reservations.count; i++) reserved += reservations.items[i].size;
+  if (options.reservable != 0 && (double)(reserved + size) > options.reservable)
+    return RESULT_OUT_OF_MEMORY;
   CHECK(reserve(size + missed, alignment, address));
   if (missed != 0) {
     Range *range = range_at(&reservations, *address);

@@ -28,7 +28,8 @@
   X(mostHandles, 0)                             \
   X(lateUs, 0)                                  \
   X(silentMapFailure, 0)                        \
-  X(memoryStays, 0)
+  X(memoryStays, 0)                             \
+  X(reservable, 0)
 
 #define OPTION_MEMBER(name, value) double name;
 #define OPTION_DEFAULT(name, value) .name = value,

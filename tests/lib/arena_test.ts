@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import { Arena, reserveArena } from "../../lib/arena.ts";
-import { MoonBrightError } from "../../lib/errors.ts";
+import { DriverError, MoonBrightError } from "../../lib/errors.ts";
 import { ModelDriver } from "../model/model_driver.ts";
 import { GRANULE } from "./support.ts";
 
@@ -159,6 +159,35 @@ Deno.test("a refused reservation is halved until it is granted", () => {
   const arena = reserveArena(driver, 1024 * GRANULE, GRANULE);
   assertEquals(arena.size, 64 * GRANULE);
   assertEquals(driver.counts.reserve, 5);
+});
+
+Deno.test("an arena that is to be renewed leaves room for another one", () => {
+  for (const reservable of [1, 2, 3, 64, 100, 127, 128, 2048, 5000]) {
+    const driver = new ModelDriver({ reservable: reservable * GRANULE });
+    const wanted = 1024 * GRANULE;
+    const arena = reserveArena(driver, wanted, GRANULE, { renewable: true });
+    const most = Math.min(1024, 2 ** Math.floor(Math.log2(reservable / 2)));
+    assertEquals(arena.size, Math.max(most, 1) * GRANULE, `${reservable}`);
+    arena.recycle(arena.take(GRANULE), GRANULE);
+    assertEquals(arena.renew(driver), reservable > 1, `${reservable}`);
+    driver.unreserve(arena.base);
+    driver.close();
+  }
+});
+
+Deno.test("nothing stays reserved when the second reservation fails for good", () => {
+  const driver = new ModelDriver();
+  const real = driver.reserve.bind(driver);
+  let calls = 0;
+  driver.reserve = (size) => {
+    if (++calls === 2) throw new DriverError("lost", "reserve", "Cannot", 1);
+    return real(size);
+  };
+  assertThrows(
+    () => reserveArena(driver, 64 * GRANULE, GRANULE, { renewable: true }),
+    DriverError,
+  );
+  assertEquals([driver.counts.reserve, driver.counts.unreserve], [1, 1]);
 });
 
 Deno.test("sizes are rounded down to granules, and up to one", () => {

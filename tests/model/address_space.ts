@@ -10,7 +10,7 @@ export class AddressSpace {
   readonly #granularity: number;
   readonly #reservable: number;
 
-  /** Makes a space where one reservation may have `reservable` bytes. */
+  /** Makes a space where all reservations together may have `reservable` bytes. */
   constructor(granularity: number, reservable: number) {
     this.#granularity = granularity;
     this.#reservable = reservable;
@@ -31,12 +31,15 @@ export class AddressSpace {
       if (address + size + this.#granularity <= next.address) break;
       address = next.address + next.size + this.#granularity;
     }
-    if (size > this.#reservable || address + size > endAddress) {
+    const reserved = this.#reservations.reduce((sum, one) => sum + one.size, 0);
+    if (
+      reserved + size > this.#reservable || address + size > endAddress
+    ) {
       throw new DriverError(
         "out-of-addresses",
         "reserve",
-        `Cannot reserve ${size} bytes of addresses: at most ` +
-          `${this.#reservable} can be had at once`,
+        `Cannot reserve ${size} bytes of addresses: ${reserved} of at most ` +
+          `${this.#reservable} are reserved`,
       );
     }
     this.#reservations.splice(index, 0, { address, size });

@@ -46,7 +46,7 @@ export class DeviceMemory {
     this.physical = new PhysicalMemory(totalMemory);
     this.space = new AddressSpace(
       granularity,
-      options.reservable ?? 64 * 2 ** 40,
+      options.reservable ?? Infinity,
     );
     this.mmu = new Mmu(
       this.table,

@@ -7,7 +7,7 @@ export interface ModelOptions {
   totalMemory?: number;
   /** Bytes of a granule; 4096 by default. */
   granularity?: number;
-  /** Bytes that one reservation may have; 64 TiB by default. */
+  /** Bytes that all reservations together may have; all there are by default. */
   reservable?: number;
   /** Whether the TLB caches walks that found nothing; `keeps` (no) by default. */
   tlb?: TlbMode;

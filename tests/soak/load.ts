@@ -24,7 +24,7 @@ import { noCounts, type SoakCounts, SoakWorld } from "./soak_world.ts";
 
 const HELP = `deno run -A tests/soak/load.ts [flags]
   --device DEVICE      auto, host, cuda:N (default auto)
-  --minutes N          how long (default 1)
+  --minutes N          how long (default 1), but at least a round of each setup
   --budget SIZE        budget of each instance (default 1/16 of the device's memory,
                        at most 8GiB; 256MiB on the host)
   --seed N             decides the steps (default 1)
@@ -135,7 +135,10 @@ function runLoad(options: LoadOptions): LoadReport {
   let budget = 0;
   let freeBefore = 0;
   let freeAfter = 0;
-  while (rounds === 0 || performance.now() < end && problems.length === 0) {
+  while (
+    problems.length === 0 &&
+    (rounds < setups.length || performance.now() < end)
+  ) {
     const { name, options: setup } = setups[rounds % setups.length]!;
     using mb = MoonBright.open({ ...base, ...setup });
     info ??= mb.device;
